@@ -1,0 +1,59 @@
+# Microbatch to Milliseconds. Every target sets up what it needs; the second time that takes no time.
+#   make lab     the series in JupyterLab          make test    every test
+#   make race    the headline in this terminal     make check   the fast tests and the linter
+#   make bench   all figures, about 20 minutes     make doctor  what this machine has and lacks
+#   make clean   remove all that was made here     make setup   only set up
+
+# The newest Python that pyspark supports and that is here; PYTHON=… chooses another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: race lab test check bench doctor setup clean help
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '2,5s/^# *//p' Makefile
+
+race: setup
+	@$(BIN)/python -m helpers race $(ARGS)
+
+bench: setup
+	@$(BIN)/python -m helpers bench $(ARGS)
+
+lab: setup
+	@$(BIN)/python -m helpers lab $(ARGS)
+
+check: $(READY)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/python -m pytest -q -m "not (engine or docker or commands or browser)"
+
+test: setup
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/python -m pytest
+	@LAB_PACE=quick $(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
+		--nbval-cell-timeout=600 --nbval-kernel-startup-timeout=120 notebooks
+
+# The doctor must be able to say what is missing, so it needs the packages but no jars.
+doctor: $(READY)
+	@$(BIN)/python -m helpers doctor
+
+setup: $(READY)
+	@$(BIN)/python -m helpers jars
+
+$(READY): requirements.txt
+	@test -n "$(PYTHON)" || { echo "Sorry: this needs Python 3.11 or newer (pyspark 4.3 does), and none was found."; \
+		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "setup: Python packages into $(VENV) (1.2 GB on disk, a minute or two, once)"
+	@"$(PYTHON)" -m venv --clear $(VENV) || { echo "Sorry: '$(PYTHON) -m venv' failed. On Debian and Ubuntu:" \
+		"apt install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt || { \
+		echo "Sorry: the Python packages could not be installed. The first run needs a network;" \
+		"run the same command again once you are online."; exit 1; }
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .cache build .pytest_cache .ruff_cache
+	find helpers tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf

@@ -1,0 +1,105 @@
+"""`python -m helpers race | bench | lab | record | doctor | jars`: what the Makefile calls."""
+
+import argparse
+import os
+import sys
+
+from helpers.errors import LabError
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = _parser()
+    options, options.words = parser.parse_known_args(words)
+    if options.words and options.run is not _lab:
+        parser.error(f"unrecognized arguments: {' '.join(options.words)}")
+    try:
+        return options.run(options) or 0
+    except LabError as problem:
+        print(f"\nSorry: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. Broker, probe and Spark are ended.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m helpers", description="Microbatch to Milliseconds")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    race = commands.add_parser("race", help="micro-batch against Real-Time Mode, live in this terminal")
+    race.set_defaults(run=_race)
+    bench = commands.add_parser("bench", help="the full protocol: every figure the series claims, as ratios")
+    bench.set_defaults(run=_bench)
+    for command in (race, bench):
+        command.add_argument("--rate", type=int, help="events per second")
+        command.add_argument("--seconds", type=float, help="measured seconds per run")
+        command.add_argument("--warmup", type=float, help="seconds before that, dropped")
+        command.add_argument("--rounds", type=int, default=2, help="interleaved rounds (default 2)")
+    lab = commands.add_parser("lab", help="the series in JupyterLab; further words go to JupyterLab")
+    lab.set_defaults(run=_lab)
+    record = commands.add_parser("record", help="run notebooks top to bottom and store their outputs")
+    record.set_defaults(run=_record)
+    record.add_argument("notebooks", nargs="*", help="all of them if none is named")
+    commands.add_parser("doctor", help="what this machine has and lacks").set_defaults(run=_doctor)
+    commands.add_parser("jars", help="fetch and verify the jars").set_defaults(run=_jars)
+    return parser
+
+
+def _race(options: argparse.Namespace) -> None:
+    from helpers.race import default_load, race
+
+    race(_load(default_load(), options), _rounds(options))
+
+
+def _bench(options: argparse.Namespace) -> None:
+    from helpers.bench import PROTOCOL, bench
+
+    bench(_load(PROTOCOL, options), _rounds(options))
+
+
+def _lab(options: argparse.Namespace) -> None:
+    """Become JupyterLab: on loopback, with its token, with this environment's kernel and no other."""
+    from helpers.paths import ROOT
+
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    settings = ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={ROOT}"]
+    settings += ["--KernelSpecManager.allowed_kernelspecs=python3"]
+    if os.geteuid() == 0:
+        settings += ["--allow-root"]  # in a container one is root; loopback and the token protect it all the same
+    os.chdir(ROOT)
+    words = [sys.executable, "-m", "jupyterlab", *settings, *options.words, "notebooks/00_start_here.ipynb"]
+    os.execv(sys.executable, words)
+
+
+def _record(options: argparse.Namespace) -> None:
+    from helpers.record import record
+
+    record(options.notebooks)
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    from helpers.preflight import doctor
+
+    return 0 if doctor() else 1
+
+
+def _jars(_: argparse.Namespace) -> None:
+    from helpers import jars
+
+    jars.ensure()
+
+
+def _load(load, options: argparse.Namespace):
+    from dataclasses import replace
+
+    given = {name: getattr(options, name) for name in ("rate", "seconds", "warmup")}
+    return replace(load, **{name: value for name, value in given.items() if value is not None})
+
+
+def _rounds(options: argparse.Namespace) -> int:
+    if not 1 <= options.rounds <= 20:
+        raise LabError(f"--rounds {options.rounds}: choose from 1 to 20.")
+    return options.rounds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

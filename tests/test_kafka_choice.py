@@ -1,0 +1,84 @@
+"""Which broker is chosen, and what is said when the choice makes no sense. No broker is started here."""
+
+import pytest
+
+from helpers import embedded, kafka
+from helpers.errors import LabError
+from helpers.kafka import start_kafka
+
+pytestmark = pytest.mark.usefixtures("no_lab_variables")
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch):
+    """Whatever gets as far as starting one has failed the test."""
+
+    def refuse(*_):
+        pytest.fail("a broker was about to be started")
+
+    monkeypatch.setattr(embedded.EmbeddedBroker, "_try", refuse)
+    monkeypatch.setattr(embedded, "broker_jars", lambda: [])  # nor are jars fetched
+    monkeypatch.setattr("helpers.container.ContainerBroker.start", refuse)
+
+
+def test_an_unknown_backend_is_named_and_the_known_ones_listed(monkeypatch):
+    monkeypatch.setenv("LAB_KAFKA", "nonsense")
+    with pytest.raises(LabError, match="LAB_KAFKA is 'nonsense': it can be auto, testcontainers, embedded or external"):
+        start_kafka(say=pytest.fail)
+
+
+def test_external_without_an_address_says_which_variable_to_set(monkeypatch):
+    monkeypatch.setenv("LAB_KAFKA", "external")
+    with pytest.raises(LabError, match=r"LAB_KAFKA=external needs LAB_KAFKA_BOOTSTRAP, for example .*localhost:9092"):
+        start_kafka(say=pytest.fail)
+
+
+def test_a_blank_address_counts_as_none(monkeypatch):
+    monkeypatch.setenv("LAB_KAFKA", " External ")
+    monkeypatch.setenv("LAB_KAFKA_BOOTSTRAP", "  ")
+    with pytest.raises(LabError, match="needs LAB_KAFKA_BOOTSTRAP"):
+        start_kafka(say=pytest.fail)
+
+
+@pytest.mark.parametrize("port", ["nonsense", "80", "0", "-1", "65536", "90.92"])
+def test_a_port_that_makes_no_sense_is_refused(monkeypatch, port):
+    monkeypatch.setenv("LAB_KAFKA_PORT", port)
+    with pytest.raises(LabError, match=f"LAB_KAFKA_PORT is '{port}': give a port from 1024 to 65535, or unset it"):
+        start_kafka("embedded", say=pytest.fail)
+
+
+def test_a_port_that_is_taken_is_said_to_be(monkeypatch, taken_port):
+    monkeypatch.setenv("LAB_KAFKA_PORT", str(taken_port))
+    with pytest.raises(LabError, match=rf"Port {taken_port} \(LAB_KAFKA_PORT\) is taken.*unset LAB_KAFKA_PORT"):
+        start_kafka("embedded", say=pytest.fail)
+
+
+def test_a_free_port_is_accepted(closed_port):
+    assert embedded._wanted_port(str(closed_port)) == closed_port
+
+
+def test_docker_forced_but_absent_names_the_way_out(monkeypatch, closed_port):
+    monkeypatch.setenv("LAB_KAFKA", "testcontainers")
+    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{closed_port}")
+    with pytest.raises(LabError, match=r"no Docker engine answers \(.+\)\. Start Docker, or set LAB_KAFKA=embedded"):
+        start_kafka(say=pytest.fail)
+
+
+def choice(monkeypatch) -> list:
+    """What `auto` goes for, with every way to start replaced by its name."""
+    chosen = []
+    for name in ("_testcontainers", "_embedded", "_external"):
+        monkeypatch.setattr(kafka, name, lambda why="", name=name: chosen.append((name, why)))
+    kafka._auto()
+    return chosen
+
+
+def test_without_docker_auto_goes_for_the_embedded_broker_and_says_why(monkeypatch, closed_port):
+    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{closed_port}")
+    assert choice(monkeypatch) == [("_embedded", "no Docker engine answers")]
+
+
+def test_with_an_address_auto_asks_no_docker(monkeypatch):
+    monkeypatch.setenv("LAB_KAFKA_BOOTSTRAP", "kafka.example:9092")
+    monkeypatch.setattr("helpers.container.engine_fault", lambda: pytest.fail("Docker was asked"))
+    assert choice(monkeypatch) == [("_external", "")]

@@ -1,0 +1,192 @@
+"""The arithmetic of a run, on made-up samples whose answers are known."""
+
+import numpy as np
+import pytest
+
+from helpers.errors import LabError
+from helpers.probe import SAMPLE
+from helpers.trace import Trace, measured, ratio
+
+START = 1_800_000_000.0  # seconds since the epoch, as the probe counts
+ALL_CLOSE = {"abs": 1e-3}  # a double holds such a time to about 0.0002 ms
+
+
+def make(latency_ms, rate: float = 100, start: float = START, name: str = "run", seconds: float | None = None, **meta):
+    """A trace of one round whose events were due at `rate` and took this long."""
+    latency = np.asarray(latency_ms, dtype=float)
+    samples = np.zeros(len(latency), SAMPLE)
+    samples["event"] = np.arange(len(latency))
+    samples["due"] = start + np.arange(len(latency)) / rate
+    samples["appended"] = samples["due"] + latency / 1000
+    samples["received"] = samples["appended"] + 0.002
+    length = len(latency) / rate if seconds is None else seconds
+    one = {"measure_from": start, "measure_to": start + length, "late_share": 0.0}
+    one |= {"sent": len(latency), "lost": 0, "duplicated": 0}
+    return Trace(name, samples, {"rounds": [one]} | meta)
+
+
+def test_percentiles_are_those_of_the_latencies():
+    trace = make(range(1, 1002))  # 1 to 1001 ms
+    assert trace.p50 == pytest.approx(501, **ALL_CLOSE)
+    assert trace.p99 == pytest.approx(991, **ALL_CLOSE)
+    expected = {"p50": 501, "p90": 901, "p95": 951, "p99": 991, "p99.9": 1000, "max": 1001}
+    assert trace.summary() == pytest.approx(expected, **ALL_CLOSE)
+
+
+def test_latency_ends_at_the_broker_unless_the_clock_says_received():
+    assert make([5, 7]).latency == pytest.approx([5, 7], **ALL_CLOSE)
+    assert make([5, 7], clock="received").latency == pytest.approx([7, 9], **ALL_CLOSE)
+
+
+def test_the_ecdf_rises_from_the_first_share_to_one():
+    values, share = make([30, 10, 20, 20]).ecdf()
+    assert values == pytest.approx([10, 20, 20, 30], **ALL_CLOSE)
+    assert share == pytest.approx([0.25, 0.5, 0.75, 1.0])
+
+
+def test_windows_show_a_pause_where_it_was():
+    trace = make([5] * 200 + [500] * 100 + [5] * 100)  # 4 s at 100 events/s; the third second stalls
+    begins, p50 = trace.windows(seconds=1)
+    assert begins == pytest.approx([0, 1, 2, 3])
+    assert p50 == pytest.approx([5, 5, 500, 5], **ALL_CLOSE)
+
+
+def test_windows_can_be_shorter_and_of_another_percentile():
+    begins, worst = make([1] * 49 + [9] + [1] * 50).windows(seconds=0.5, which=100)
+    assert begins == pytest.approx([0, 0.5])
+    assert worst == pytest.approx([9, 1], **ALL_CLOSE)
+
+
+def test_rounds_follow_each_other_without_the_pause_between_them():
+    joined = Trace.join([make([1] * 200), make([2] * 100, start=START + 1000)])
+    assert joined.elapsed() == pytest.approx(np.arange(300) / 100, abs=1e-5)
+    assert joined.windows()[1] == pytest.approx([1, 1, 2], **ALL_CLOSE)
+
+
+def test_joined_rounds_add_up():
+    first, second = make([1, 2], name="A"), make([3], start=START + 60)
+    first.rounds[0] |= {"lost": 1, "duplicated": 4}
+    second.rounds[0] |= {"lost": 2}
+    joined = Trace.join([first, second])
+    assert joined.name == "A"
+    assert sorted(joined.latency) == pytest.approx([1, 2, 3], **ALL_CLOSE)
+    assert (joined.total("sent"), joined.lost, joined.duplicated) == (3, 3, 4)
+    assert len(first.rounds) == 1  # joining changes neither part
+
+
+def test_the_schedule_was_kept_only_if_every_round_kept_it():
+    good, bad = make([1]), make([1], start=START + 60)
+    assert good.schedule_kept
+    bad.rounds[0]["late_share"] = 0.02
+    assert not Trace.join([good, bad]).schedule_kept
+
+
+def test_the_warm_up_is_dropped_and_the_end_is_open():
+    samples = make([1] * 10, rate=1).samples
+    kept = measured([samples[:4], samples[4:]], {"measure_from": START + 3, "measure_to": START + 7})
+    assert list(kept["event"]) == [3, 4, 5, 6]
+
+
+def test_a_run_without_samples_is_an_empty_trace_not_a_crash():
+    assert len(measured([], {"measure_from": START, "measure_to": START + 1})) == 0
+
+
+def test_a_saved_run_comes_back_as_it_was(tmp_path):
+    trace = make([3, 1, 2], name="Real-Time Mode, 5 min", clock="received", load={"rate": 100})
+    again = Trace.load(trace.save(tmp_path / "runs" / "one.npz"))
+    assert again.name == trace.name
+    assert again.meta == trace.meta
+    assert again.samples.dtype == SAMPLE
+    assert np.array_equal(again.samples, trace.samples)
+    assert again.p50 == trace.p50
+
+
+def test_a_missing_file_is_explained(tmp_path):
+    with pytest.raises(LabError, match=r"gone\.npz is not a saved run"):
+        Trace.load(tmp_path / "gone.npz")
+
+
+def broken_files() -> dict:
+    return {
+        "empty": lambda whole: b"",
+        "text": lambda whole: b"p50,p99\n1.2,8.7\n",
+        "cut off": lambda whole: whole[: len(whole) // 2],
+        "altered inside": lambda whole: whole.replace(whole[60:90], bytes(30)),
+        "a bare array": lambda whole: bare_array(),
+        "another archive": lambda whole: other_archive(),
+    }
+
+
+def bare_array() -> bytes:
+    from io import BytesIO
+
+    np.save(file := BytesIO(), np.arange(3))
+    return file.getvalue()
+
+
+def other_archive() -> bytes:
+    from io import BytesIO
+
+    np.savez(file := BytesIO(), weights=np.arange(3))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("how", broken_files())
+def test_a_broken_file_is_explained(tmp_path, how):
+    path = make(np.arange(500.0)).save(tmp_path / "run.npz")
+    path.write_bytes(broken_files()[how](path.read_bytes()))
+    with pytest.raises(LabError, match=r"run\.npz is not a saved run"):
+        Trace.load(path)
+
+
+def test_without_samples_there_is_a_sentence_instead_of_a_percentile():
+    empty = make([], name="silent", seconds=1)
+    with pytest.raises(LabError, match="silent: no event was measured"):
+        _ = empty.p50
+    with pytest.raises(LabError, match="silent: no event was measured"):
+        empty.summary()
+    for pair in ((empty, make([1])), (make([1]), empty)):
+        with pytest.raises(LabError, match="silent: no event was measured"):
+            ratio(*pair)
+
+
+def noisy(median: float, rng: np.random.Generator, seconds: int = 30, rate: int = 100) -> Trace:
+    """Seconds differ from each other far more than the events within one, as they do in real runs."""
+    per_second = median * np.exp(rng.normal(0, 0.3, seconds))
+    return make(np.repeat(per_second, rate) * np.exp(rng.normal(0, 0.05, seconds * rate)), rate=rate)
+
+
+def test_a_ratio_is_that_of_the_two_percentiles():
+    slow, fast = make(np.linspace(100, 300, 1001)), make(np.linspace(1, 3, 1001))
+    assert ratio(slow, fast).value == pytest.approx(100, rel=1e-3)
+    assert ratio(slow, fast, which=100).value == pytest.approx(100, rel=1e-3)
+    assert ratio(slow, make(np.linspace(1, 5, 1001)), which=100).value == pytest.approx(60, rel=1e-3)
+
+
+def test_the_interval_of_a_ratio_nearly_always_contains_the_truth():
+    rng = np.random.default_rng(11)
+    found = [ratio(noisy(200, rng), noisy(2, rng), draws=100, seed=n) for n in range(40)]
+    holds = sum(one.low <= 100 <= one.high for one in found)
+    assert holds >= 34  # 95 % of 40 is 38; drawing single samples would hold in fewer than 10
+    assert all(one.low <= one.value <= one.high for one in found)
+
+
+def test_the_interval_knows_that_neighbours_resemble_each_other():
+    """The same samples in another order are independent of their neighbours: that interval is far narrower."""
+    rng = np.random.default_rng(3)
+    slow, fast = noisy(200, rng), noisy(2, rng)
+    shuffled = [make(rng.permutation(trace.latency)) for trace in (slow, fast)]
+    wide, narrow = ratio(slow, fast), ratio(*shuffled)
+    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
+
+
+def test_a_ratio_reads_as_a_sentence():
+    assert str(ratio(make([200] * 300), make([2] * 300))) == "100.0× (95 %: 100.0 to 100.0)"
+
+
+def test_a_machine_that_stood_still_is_named_before_anything_else():
+    slow = make([5.0] * 100)
+    slow.rounds[0] |= {"standstill_ms": 1_400, "late_share": 0.0}
+    assert not slow.frozen and slow.note == ""
+    slow.rounds[0] |= {"standstill_ms": 1_600, "late_share": 0.9}
+    assert slow.frozen and "stood still" in slow.note
