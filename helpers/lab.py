@@ -1,0 +1,126 @@
+"""What a notebook starts in its first cell: a broker, a Spark, and a way to measure."""
+
+import atexit
+import time
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+
+from helpers import refusal, stages
+from helpers.cost import cost_for
+from helpers.crash import Pipeline
+from helpers.experiment import Query, Setup, Watch, interleave, measure, measure_ruler, running
+from helpers.kafka import Kafka, start_kafka
+from helpers.live import LiveView
+from helpers.pace import pace
+from helpers.probe import Load
+from helpers.refusal import Refusal
+from helpers.spark import start_spark, stop_spark
+from helpers.trace import Trace
+from helpers.victim import SparkQuery, Understudy
+
+LOADS = {
+    "quick": Load(seconds=6, warmup=4, linger_ms=1),
+    "full": Load(seconds=20, warmup=10, linger_ms=1),
+}
+
+_running: "Lab | None" = None
+
+
+class Lab:
+    """One broker and one Spark for a notebook. `measure` one run, or `race` several in turn."""
+
+    def __init__(self, slots: int, conf: dict) -> None:
+        self.pace = pace()
+        self._lines: list[str] = []
+        self.kafka: Kafka = start_kafka(say=self._lines.append)
+        try:
+            self.spark = start_spark(slots, **conf)
+        except BaseException:
+            self.kafka.stop()
+            raise
+        self._lines.append(f"Spark: {self.spark.version} on {self.spark.sparkContext.master}, UI at {self.ui}")
+        self._lines.append(f"Pace: {self.pace} (LAB_PACE)")
+        self._pipeline: Pipeline | None = None
+        self._understudy = Understudy()
+        atexit.register(self.end)
+
+    @property
+    def ui(self) -> str:
+        """Spark's own web page."""
+        return self.spark.sparkContext.uiWebUrl
+
+    def about(self) -> None:
+        """Which broker was chosen and why, and where Spark's page is."""
+        print("\n".join(self._lines))
+
+    def measure(
+        self, name: str, query: Query, trigger: dict[str, str], watch: Watch | None = None, **load: object
+    ) -> Trace:
+        """Run your query under a trigger, live, and return its trace. `watch` shows something other than latency."""
+        return measure(self.spark, self.kafka, self._setup(name, query, trigger, load), watch or LiveView())
+
+    def race(self, query: Query, triggers: dict[str, dict[str, str]], rounds: int = 2, **load: object) -> list[Trace]:
+        """The same query under several triggers, interleaved, live in one figure."""
+        setups = [self._setup(name, query, trigger, load) for name, trigger in triggers.items()]
+        return list(interleave(self.spark, self.kafka, setups, rounds, LiveView()).values())
+
+    def refusal(self, query: Query, trigger: dict[str, str], partitions: int = 1) -> Refusal | None:
+        """What Spark says against this query, or None if it runs. Either way it is stopped again."""
+        try:
+            with running(self.spark, self.kafka, Setup("tried", query, trigger, partitions=partitions)) as (_, started):
+                return refusal.wait(self.spark, started)
+        except PySparkException as problem:
+            return refusal.parse(problem)
+
+    def idle(self, query: Query, trigger: dict[str, str], seconds: float = 5) -> dict[str, float]:
+        """What your query takes while nobody sends anything: `slots` held, `cores` used."""
+        with running(self.spark, self.kafka, Setup("idle", query, trigger)):
+            time.sleep(seconds)  # the start is not idle
+            used = cost_for(seconds)
+            return {"slots": stages.read(self.spark).slots_held, "cores": used["cores"]}
+
+    def ruler(self, client: str, **load: object) -> Trace:
+        """The probe alone, with no Spark between sending and reading: what the instrument itself adds."""
+        return measure_ruler(self.kafka, replace(self.load(load), client=client, linger_ms=0), client, LiveView())
+
+    def pipeline(self, query: SparkQuery, **settings: int) -> Pipeline:
+        """Events, results, and your query between them in a process that can be killed. Ends the one before."""
+        self._close_pipeline()
+        self._pipeline = Pipeline(self.kafka, query, self._understudy, **settings)
+        return self._pipeline
+
+    def load(self, changes: dict) -> Load:
+        return replace(LOADS[self.pace], **changes)
+
+    def stop(self) -> None:
+        """Stop Spark and the broker, and say so. Safe to run twice."""
+        self.end()
+        print("Stopped: Spark and Kafka.")
+
+    def end(self) -> None:
+        self._close_pipeline()
+        self._understudy.close()
+        stop_spark()
+        self.kafka.stop()
+        atexit.unregister(self.end)
+
+    def _close_pipeline(self) -> None:
+        if self._pipeline is not None:
+            self._pipeline.close()
+            self._pipeline = None
+
+    def _setup(self, name: str, query: Query, trigger: dict, load: dict) -> Setup:
+        load = dict(load)
+        partitions = load.pop("partitions", 1)
+        return Setup(name, query, trigger, self.load(load), partitions)
+
+
+def start_lab(slots: int = 4, **conf: object) -> Lab:
+    """Start everything a lesson needs; prints one line that is always the same."""
+    global _running
+    if _running is not None:
+        _running.end()  # the set-up cell was run again
+    lab = _running = Lab(slots, conf)
+    print(f"Ready: a Kafka broker, and Spark with {slots} slots.")
+    return lab
