@@ -1,0 +1,316 @@
+"""Queries that are killed: nothing is lost, what is repeated has a bound, and nothing is left behind."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from conftest import BACKENDS, eventually, gone
+
+from helpers.checkpoint import last_checkpoint
+from helpers.crash import Crash, Pipeline, Row, _measured
+from helpers.crash_figures import repeats, timeline
+from helpers.errors import LabError
+from helpers.kafka import Kafka, start_kafka
+from helpers.paths import ROOT
+from helpers.queries import TUNED, kafka_to_kafka
+from helpers.spark import start_spark, stop_spark
+from helpers.victim import Understudy, pack
+
+engine = pytest.mark.engine
+REAL = {"realTime": "5 seconds"}
+NOTHING_LEFT_WITHIN = 15  # seconds
+
+
+# ---- queries (functions inside a function travel by value, as those of a notebook do)
+
+
+def between_topics(transform):
+    return lambda spark, route: kafka_to_kafka(spark, transform, TUNED)(route)
+
+
+def forward():
+    return between_topics(lambda events: events.select("key", "value"))
+
+
+def count():
+    """A running count per key, and the newest event's number: in Real-Time Mode one row for each event."""
+
+    def transform(events):
+        from pyspark.sql import functions as F
+
+        number = F.get_json_object(F.col("value").cast("string"), "$.event_id").cast("long")
+        counts = events.groupBy("key").agg(F.count("*").alias("count"), F.max(number).alias("event_id"))
+        return counts.select("key", F.to_json(F.struct("count", "event_id")).alias("value"))
+
+    return between_topics(transform)
+
+
+def by_range():
+    return between_topics(lambda events: events.select("key", "value").repartitionByRange(2, "key"))
+
+
+# ---- without an engine
+
+
+def checkpoint(folder: Path, committed: dict[int, int], planned: dict[int, int]) -> Path:
+    for name in ("commits", "offsets"):
+        (folder / name).mkdir()
+    for batch, end in (committed | planned).items():
+        (folder / "offsets" / str(batch)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{{"events":{{"0":{end},"1":5}}}}')
+        (folder / "offsets" / f".{batch}.crc").write_text("")
+    for batch in committed:
+        (folder / "commits" / str(batch)).write_text("v1\n{}")
+        os.utime(folder / "commits" / str(batch), (1000 + batch, 1000 + batch))
+    return folder
+
+
+def test_the_last_checkpoint_is_the_newest_commit_not_the_newest_plan(tmp_path):
+    last = last_checkpoint(checkpoint(tmp_path, {8: 800, 9: 900, 10: 1000}, {11: 1100}))
+    assert (last.batch, last.at, last.end) == (10, 1010, 1005)
+
+
+def test_a_query_that_never_committed_has_no_checkpoint(tmp_path):
+    assert last_checkpoint(tmp_path) is None
+    assert last_checkpoint(checkpoint(tmp_path, {}, {0: 100})) is None
+
+
+def test_a_crash_counts_the_rows_that_came_again():
+    crash = Crash(REAL, at=100.0, since=2.0, end=0, sent_since=5)
+    rows = [Row("k", "1", 103.0, True), Row("k", "2", 103.1, True), Row("k", "3", 103.2, False)]
+    measured = _measured(crash, rows)
+    assert (measured.repeated, measured.away) == (2, 3.0)
+    assert _measured(crash, []).repeated == 0
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """A pipeline on a checkpoint folder, without anything that runs."""
+    pipeline = Pipeline.__new__(Pipeline)
+    pipeline.route = SimpleNamespace(checkpoint=checkpoint(tmp_path, {0: 100}, {}))
+    pipeline.rows, pipeline._best, pipeline.sent_at = [Row("k", "1", time.time() + 60, False)], {}, []
+    pipeline._live, pipeline._fault, pipeline._victim = 0.0, "", None
+    return pipeline
+
+
+def commit(folder: Path, batch: int) -> None:
+    (folder / "offsets" / str(batch)).write_text('v1\n{}\n{"events":{"0":1}}')
+    (folder / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def test_a_kill_waits_for_the_checkpoints_age(waiting):
+    commit(waiting.route.checkpoint, 1)
+    waiting._wait_for_checkpoint(0.3)
+    assert 0.3 <= time.time() - last_checkpoint(waiting.route.checkpoint).at < 3
+
+
+def test_a_kill_does_not_wait_for_an_age_that_no_checkpoint_reaches(waiting):
+    over = threading.Event()
+
+    def commit_often():
+        for batch in range(1, 1_000):
+            commit(waiting.route.checkpoint, batch)
+            if over.wait(0.02):
+                return
+
+    fast = threading.Thread(target=commit_often)
+    fast.start()
+    began = time.monotonic()
+    try:
+        waiting._wait_for_checkpoint(5)
+    finally:
+        over.set()
+        fast.join()
+    assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize("settings", [{"rate": 0}, {"rate": 5_000}, {"keys": 0}, {"twice": -1}])
+def test_a_silly_load_gets_a_sentence(settings):
+    with pytest.raises(LabError, match="send 1 to 2,000 events per second"):
+        Pipeline(None, forward(), None, **settings)
+
+
+def test_what_cannot_travel_gets_a_sentence():
+    lock = threading.Lock()
+    with pytest.raises(LabError, match=r"cannot travel.*Use the `spark` that it is given"):
+        pack(lambda spark, route: lock)
+    with pytest.raises(LabError, match="is no query"):
+        pack("SELECT 1")
+
+
+def test_the_timeline_shows_first_and_repeated_rows_apart():
+    rows = [Row("k", f'{{"event_id": {n}}}', 97.0 + n, again) for n, again in ((0, False), (1, False), (2, False))]
+    rows += [Row("k", f'{{"event_id": {n}}}', 105.0 + n, again) for n, again in ((1, True), (2, True), (3, False))]
+    crash = Crash(REAL, at=100.0, since=2.0, end=1, sent_since=2, repeated=2, away=6.0)
+    ax = timeline(SimpleNamespace(crashes=[crash], rows=rows, sent_at=[97, 98, 99, 100.5])).axes[0]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert lines["result, first time"] == [[-3, 0], [-2, 1], [-1, 2], [8, 3]]
+    assert lines["result, once more"] == [[6, 1], [7, 2]]
+    assert lines["last checkpoint"][0][0] == -2
+    with pytest.raises(LabError, match="no crash number 1"):
+        timeline(SimpleNamespace(crashes=[crash]), 1)
+
+
+def test_each_crash_is_a_marker_at_its_checkpoints_age():
+    crashes = [Crash(REAL, 0, since, 0, 0, repeated) for since, repeated in ((4.0, 1_100), (2.0, 0))]
+    ax = repeats({"real-time 5 s": crashes}, rate=250).axes[0]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert lines["real-time 5 s"] == [[4, 1_100], [2, 0]]
+    assert ax.get_ylim()[1] > 1_100
+
+
+# ---- with one
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    with start_kafka("embedded") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def understudy():
+    """One for all tests: what one test leaves in reserve the next one uses."""
+    reserve = Understudy()
+    yield reserve
+    reserve.close()
+
+
+@pytest.fixture
+def pipeline(kafka, understudy):
+    opened = []
+
+    def open_pipeline(query, **settings) -> Pipeline:
+        opened.append(Pipeline(kafka, query, understudy, **settings))
+        return opened[-1]
+
+    yield open_pipeline
+    for one in opened:
+        one.close()
+
+
+@engine
+def test_ten_kills_at_random_moments_lose_nothing_and_miscount_nothing(pipeline):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"random seed {seed}")
+    moments = random.Random(seed)
+    running = pipeline(count(), rate=200)
+    for _ in range(10):
+        running.start(REAL, catch_up=False)
+        time.sleep(moments.uniform(0.2, 9))
+        running.kill()
+    running.start(REAL)
+    running.finish()
+
+    counts: dict[str, int] = {}
+    for row in running.rows:
+        counts[row.key] = max(row.json["count"], counts.get(row.key, 0))
+    assert len(running.crashes) == 10
+    assert set(range(running.sent)) - {row.json["event_id"] for row in running.rows} == set(), f"lost; seed {seed}"
+    assert counts == running.truth, f"seed {seed}"
+    for crash in running.crashes:
+        assert crash.repeated <= crash.sent_since, f"{crash}, seed {seed}"
+    assert sum(crash.repeated for crash in running.crashes) > 0, f"no kill repeated anything: seed {seed}"
+
+
+@engine
+@pytest.mark.parametrize(
+    ("query", "trigger", "sentence"),
+    [
+        (by_range(), REAL, "STREAMING_REAL_TIME_MODE"),
+        (forward(), {"realtime": "5 seconds"}, r"did not start under the trigger \{'realtime'.*unexpected keyword"),
+        (lambda spark, route: None, REAL, "returned None, not a stream writer"),
+    ],
+    ids=["refused query", "no such trigger", "no writer"],
+)
+def test_what_spark_refuses_gets_a_sentence_and_leaves_nothing(pipeline, understudy, query, trigger, sentence):
+    refused = pipeline(query)
+    understudy.prepare()
+    victim = understudy._spare
+    with pytest.raises(LabError, match=sentence):
+        refused.start(trigger)
+    assert gone(victim.pid, NOTHING_LEFT_WITHIN) and gone(victim.jvm, NOTHING_LEFT_WITHIN) and not victim._log.exists()
+    with pytest.raises(LabError, match="No query runs"):
+        refused.kill()
+    refused.close()
+    refused.close()
+    assert not Path(refused.route.checkpoint).exists()
+
+
+@engine
+def test_a_killed_victim_leaves_no_jvm_and_no_folder(pipeline):
+    running = pipeline(forward())
+    running.start(REAL)
+    pid, jvm = running._victim.pid, running._victim.jvm
+    folders = {Path(arg).parent for arg in _open_files(jvm) if "/lab-" in arg}
+    assert folders, "the JVM's log is in its scratch folder"
+    running.kill()
+    assert gone(pid, 1) and gone(jvm, 1), "SIGKILL takes effect at once"
+    assert eventually(lambda: not any(folder.exists() for folder in folders), NOTHING_LEFT_WITHIN), folders
+
+
+def _open_files(pid: int) -> list[str]:
+    return [file.path for file in psutil.Process(pid).open_files() if file.path.endswith("spark.log")]
+
+
+@engine
+def test_a_query_that_dies_by_itself_is_explained(pipeline):
+    running = pipeline(between_topics(lambda events: events.selectExpr("key", "raise_error('no such luck') AS value")))
+    with pytest.raises(LabError, match=r"no such luck|Spark stopped the query"):
+        running.start(REAL)
+
+
+@engine
+def test_kill_9_of_the_kernel_leaves_nothing_behind():
+    code = (
+        "import time\n"
+        "from helpers.kafka import start_kafka\n"
+        "from helpers.paths import run_dir\n"
+        "from helpers.crash import Pipeline\n"
+        "from helpers.victim import Understudy\n"
+        "from helpers.queries import forward\n"
+        "k = start_kafka('embedded', say=lambda _: None); u = Understudy()\n"
+        "p = Pipeline(k, lambda spark, route: forward(spark)(route), u); p.start({'realTime': '5 seconds'})\n"
+        "u._spare._wait_for('ready', 100)\n"
+        "print(k.broker.pid, p._victim.pid, p._victim.jvm, u._spare.pid, u._spare.jvm, run_dir(), flush=True)\n"
+        "time.sleep(300)"
+    )
+    kernel = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    *pids, folder = kernel.stdout.readline().split()
+    assert len(pids) == 5
+    assert all(psutil.pid_exists(int(pid)) for pid in pids) and Path(folder).exists()
+    os.kill(kernel.pid, signal.SIGKILL)
+    kernel.wait()
+    assert all(gone(int(pid), NOTHING_LEFT_WITHIN) for pid in pids)
+    assert eventually(lambda: not Path(folder).exists(), NOTHING_LEFT_WITHIN), folder
+
+
+@engine
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_query_outlives_its_brokers_restart(backend, understudy):
+    kafka, spark = start_kafka(backend), start_spark(4)
+    flow = Pipeline(kafka, forward(), understudy)
+    query = forward()(spark, flow.route).trigger(**REAL).start()
+    flow.feed()
+    bootstrap, before = kafka.bootstrap, flow.sent
+    assert kafka.restart() > 0
+    assert kafka.bootstrap == bootstrap
+    flow.catch_up()
+    flow.finish()
+    assert query.isActive and flow.sent > before
+    assert {row.json["event_id"] for row in flow.rows} == set(range(flow.sent))
+    flow.close()
+    stop_spark()
+    kafka.stop()
+
+
+def test_a_broker_that_is_not_ours_is_left_alone(capsys):
+    assert Kafka("somewhere:9092", "external", "LAB_KAFKA_BOOTSTRAP").restart() == 0
+    assert "not restarted" in capsys.readouterr().out
