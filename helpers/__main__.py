@@ -1,10 +1,14 @@
 """`python -m helpers race | bench | lab | record | doctor | jars`: what the Makefile calls."""
 
 import argparse
+import atexit
 import os
+import signal
 import sys
 
 from helpers.errors import LabError
+
+INTERRUPTED = 130  # as shells count it
 
 
 def main(words: list[str] | None = None) -> int:
@@ -19,7 +23,7 @@ def main(words: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("\nStopped. Broker, probe and Spark are ended.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,5 +105,15 @@ def _rounds(options: argparse.Namespace) -> int:
     return options.rounds
 
 
+def _leave(code: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is ended: a second Ctrl-C could only break the exit
+    if code == INTERRUPTED:  # in the middle of an import, perhaps: Python would not always survive its own exit
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _leave(main())

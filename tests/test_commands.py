@@ -320,6 +320,31 @@ def test_ctrl_c_in_the_middle_of_a_call_to_spark_shows_no_stack(run):
     assert command.leftovers() == []
 
 
+def test_ctrl_c_when_the_jvm_has_gone_already_shows_no_stack(run):
+    code = (
+        "from helpers.spark import start_spark, stop_spark\n"
+        "spark = start_spark(2)\n"
+        "connection = spark.sparkContext._gateway._gateway_client.deque[0]\n"
+        "stop_spark()\n"
+        "import logging; logging.basicConfig(); connection.shutdown_socket(1, 2)  # as py4j does at Ctrl-C\n"
+        "print('done')"
+    )
+    command = run([sys.executable, "-c", code])
+    assert command.end() == 0, command.said
+    assert command.said.splitlines() == ["done"]
+    assert command.leftovers() == []
+
+
+def test_ctrl_c_while_it_loads_its_packages_ends_quietly(run):
+    for after in (0.3, 0.6, 0.9, 1.2):
+        race = run(helpers(f"race {LONG}"), LAB_KAFKA="embedded")
+        time.sleep(after)
+        race.interrupt()
+        assert race.end() == 130, race.said
+        assert "Traceback" not in race.said
+        assert race.leftovers() == []
+
+
 @pytest.mark.docker
 def test_ctrl_c_while_the_container_starts_leaves_no_container(run):
     import docker
