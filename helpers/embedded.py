@@ -1,6 +1,8 @@
 """A real one-node Kafka (KRaft) as a child process on loopback: for machines without Docker."""
 
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ from helpers.paths import run_dir
 
 START_SECONDS = 60
 HOST = "127.0.0.1"
+PORTS = range(20_000, 32_000)  # below those of outgoing connections, which would take a broker's port while it restarts
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"  # any 16 bytes in base64 will do
 
 SETTINGS = """\
@@ -54,9 +57,10 @@ class EmbeddedBroker:
     def start(self) -> "EmbeddedBroker":
         wanted = os.environ.get("LAB_KAFKA_PORT")
         for _ in range(3):
-            port = _wanted_port(wanted) if wanted else _free_port()
+            one, other = _free_ports(2)
+            port = _wanted_port(wanted) if wanted else one
             self.bootstrap = f"{HOST}:{port}"
-            if self._try(port):
+            if self._try(port, controller_port=one if port == other else other):
                 return self
             if "already in use" not in self.log.read_text() or wanted:
                 break  # only a port lost to somebody else between choosing and binding is worth another try
@@ -81,10 +85,10 @@ class EmbeddedBroker:
         quiet = ["-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         return [self._java, *memory, *quiet, "-cp", classpath, *main]
 
-    def _try(self, port: int) -> bool:
+    def _try(self, port: int, controller_port: int) -> bool:
         settings = self._folder / "server.properties"
         data = self._folder / f"data-{port}"
-        settings.write_text(SETTINGS.format(host=HOST, port=port, controller_port=_free_port(), data=data))
+        settings.write_text(SETTINGS.format(host=HOST, port=port, controller_port=controller_port, data=data))
         small = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         with self.log.open("ab") as log:
             subprocess.run(
@@ -131,25 +135,34 @@ class EmbeddedBroker:
         return False
 
 
-def _free_port() -> int:
+def _free_ports(count: int) -> list[int]:
+    """So many different ports that nobody listens on."""
+    shuffled = iter(random.sample(PORTS, len(PORTS)))
+    free = list(itertools.islice(filter(_is_free, shuffled), count))
+    if len(free) < count:
+        raise LabError(f"All ports from {PORTS.start} to {PORTS.stop - 1} are taken. Stop what listens there.")
+    return free
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as sock:
-        sock.bind((HOST, 0))
-        return sock.getsockname()[1]
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def _wanted_port(text: str) -> int:
     port = int(text) if text.isdecimal() else 0
     if not 1024 <= port <= 65535:
         raise LabError(f"LAB_KAFKA_PORT is {text!r}: give a port from 1024 to 65535, or unset it to get a free one.")
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((HOST, port))
-        except OSError as problem:
-            raise LabError(
-                f"Port {port} (LAB_KAFKA_PORT) is taken by another program. Choose another, "
-                "or unset LAB_KAFKA_PORT to get a free one."
-            ) from problem
+    if not _is_free(port):
+        raise LabError(
+            f"Port {port} (LAB_KAFKA_PORT) is taken by another program. Choose another, "
+            "or unset LAB_KAFKA_PORT to get a free one."
+        )
     return port
 
 

@@ -140,9 +140,9 @@ def _start_and_kill(code: str, ready: str) -> set[str]:
 
 
 def test_a_fixed_port_is_used_when_it_is_free(monkeypatch):
-    from helpers.embedded import _free_port
+    from helpers.embedded import _free_ports
 
-    port = _free_port()
+    [port] = _free_ports(1)
     monkeypatch.setenv("LAB_KAFKA_PORT", str(port))
     with start_kafka("embedded") as broker:
         assert broker.bootstrap == f"127.0.0.1:{port}"

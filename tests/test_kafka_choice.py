@@ -82,3 +82,16 @@ def test_with_an_address_auto_asks_no_docker(monkeypatch):
     monkeypatch.setenv("LAB_KAFKA_BOOTSTRAP", "kafka.example:9092")
     monkeypatch.setattr("helpers.container.engine_fault", lambda: pytest.fail("Docker was asked"))
     assert choice(monkeypatch) == [("_external", "")]
+
+
+def test_ports_are_different_and_free(monkeypatch, taken_port):
+    monkeypatch.setattr(embedded, "PORTS", range(taken_port - 3, taken_port + 4))
+    for _ in range(20):
+        ports = embedded._free_ports(2)
+        assert len(set(ports)) == 2 and taken_port not in ports
+
+
+def test_no_free_port_gets_a_sentence(monkeypatch, taken_port):
+    monkeypatch.setattr(embedded, "PORTS", range(taken_port, taken_port + 1))
+    with pytest.raises(LabError, match=f"All ports from {taken_port} to {taken_port} are taken"):
+        embedded._free_ports(1)
