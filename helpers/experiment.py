@@ -222,6 +222,12 @@ def explain(problem: Exception | None) -> str:
             f"Too few slots: [{detail} Real-Time Mode runs every task of every stage at once. "
             "Start Spark with more: start_spark(slots=…); slots are threads, so more than cores is fine."
         )
+    if "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY" in text:
+        return (
+            "Spark refuses the checkpoint folder [STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY]: a run was killed while "
+            "it wrote its very first checkpoint and left a part of it there. Nothing was committed yet: delete the "
+            "folder and start again, and the query reads from its first event."
+        )
     return f"Spark stopped the query: {text.splitlines()[0][:600]}"
 
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -202,11 +203,12 @@ def test_ten_kills_at_random_moments_lose_nothing_and_miscount_nothing(pipeline)
     print(f"random seed {seed}")
     moments = random.Random(seed)
     running = pipeline(count(), rate=200)
+    running.start(REAL)
+    running._wait_for_checkpoint(0)  # a kill in the middle of the very first one is another test, below
     for _ in range(10):
-        running.start(REAL, catch_up=False)
         time.sleep(moments.uniform(0.2, 9))
         running.kill()
-    running.start(REAL)
+        running.start(REAL, catch_up=False)
     running.finish()
 
     counts: dict[str, int] = {}
@@ -218,6 +220,21 @@ def test_ten_kills_at_random_moments_lose_nothing_and_miscount_nothing(pipeline)
     for crash in running.crashes:
         assert crash.repeated <= crash.sent_since, f"{crash}, seed {seed}"
     assert sum(crash.repeated for crash in running.crashes) > 0, f"no kill repeated anything: seed {seed}"
+
+
+@engine
+@pytest.mark.parametrize("part", ["offsets", "commits"])
+def test_a_first_checkpoint_cut_off_in_the_middle_is_explained_and_the_remedy_works(pipeline, part):
+    running = pipeline(count())
+    folder = Path(running.route.checkpoint)
+    (folder / part).mkdir(parents=True)
+    (folder / part / ".0.7c0f.tmp").touch()
+    with pytest.raises(LabError, match=r"very first checkpoint.*delete the folder and start again"):
+        running.start(REAL)
+    shutil.rmtree(folder)
+    running.start(REAL)
+    running.finish()
+    assert {row.json["event_id"] for row in running.rows} == set(range(running.sent))
 
 
 @engine
