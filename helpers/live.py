@@ -26,6 +26,7 @@ SPAN = 20  # seconds of timeline
 LOW, HIGH = FLOOR, 10_000.0  # ms: the axes as they begin
 FINE, COARSE = 100, 20  # bins per decade: to read percentiles from, and to draw
 LEFT, WIDE = 0.03, 0.49  # the left panel and the progress bar above it, in figure widths
+HEADING, LONGEST = 17, 36  # points, where there is room, and characters of a name
 DECADES = 6  # from 0.1 ms to 100 s
 DASHED = (0, (4, 1.5))
 GREY = Look("#9A9A9A")
@@ -145,7 +146,7 @@ class Picture:
 
     def _make_moving(self) -> None:
         put = self.figure.text
-        self.name = put(LEFT, 0.972, "", va="top", size=17, weight="bold", animated=True)
+        self.name = put(LEFT, 0.972, "", va="top", size=HEADING, weight="bold", animated=True)
         self.facts = put(0.985, 0.968, "", va="top", ha="right", size=14, animated=True)
         self.counts = put(0.985, 0.868, "", va="center", ha="right", size=13, animated=True)
         self.bar = Rectangle((LEFT, 0.857), 0.0, 0.022, transform=self.figure.transFigure, animated=True)
@@ -253,6 +254,7 @@ class Picture:
         """One PNG: the background, and on top of it what has changed."""
         self.canvas.restore_region(self._background)
         renderer = self.canvas.get_renderer()
+        self._fit_heading(renderer)
         always = [self.name, self.facts, self.counts, self.bar]
         run = [self.fill, self.edge, *self.row.artists, self.p50, self.p99]
         for artist in always + (run if moving else []):
@@ -261,6 +263,17 @@ class Picture:
         file = io.BytesIO()
         picture.save(file, "PNG", compress_level=2 if moving else 9)
         return file.getvalue()
+
+    def head(self, name: str, phase: str) -> None:
+        self.name.set_text(f"{name if len(name) <= LONGEST else name[: LONGEST - 1] + '…'} · {phase}")
+
+    def _fit_heading(self, renderer) -> None:
+        """Beside it stand the percentiles, and they come first."""
+        self.name.set_size(HEADING)
+        wide, end = self.name.get_window_extent(renderer), self.facts.get_window_extent(renderer)
+        room = end.x0 - wide.x0 - HEADING
+        if end.width and wide.width > room:
+            self.name.set_size(HEADING * room // wide.width)
 
     def progress(self, share: float, colour: str) -> None:
         self.bar.set_width(WIDE * min(1.0, share))
@@ -410,11 +423,19 @@ class LiveView(LiveFigure):
             self._names.append(name)
         self._name, self._load, self._reader = name, load, Reader()
         self._look_of = looks(self._names)[self._names.index(name)]
-        self._before = self._done.pop(name, Tally())  # earlier rounds of the same run: it grows on
+        self._before = self._earlier(name)
         self._total = load.warmup + load.seconds
         self._picture.timeline_axis(running=True)
         self._still()
         self._show(self._headed("starting", 0, 0, 0.0))
+
+    def _earlier(self, name: str) -> Tally:
+        """Earlier rounds of the same run: it grows on. One in which the machine froze is being made again."""
+        rounds, tally = self._rounds.get(name, []), self._done.pop(name, Tally())
+        if rounds and rounds[-1].frozen:
+            rounds.pop()
+            tally = Tally.of(Trace.join(rounds)) if rounds else Tally()
+        return tally
 
     def _still(self, highest: float = HIGH) -> None:
         share = self._load.warmup / self._total
@@ -435,7 +456,7 @@ class LiveView(LiveFigure):
         picture, reader = self._picture, self._reader
         measuring = len(reader.measured) > 0
         tally, look = (reader.measured + self._before, self._look_of) if measuring else (reader.warm, GREY)
-        picture.name.set_text(f"{self._name} · {phase}")
+        picture.head(self._name, phase)
         picture.name.set_color(self._look_of.text)
         picture.facts.set_text(summary(tally))
         picture.counts.set_text(f"events: {sent:,} sent, {back:,} back")
@@ -457,7 +478,7 @@ class LiveView(LiveFigure):
         picture.timeline_axis(running=False, seconds=longest)
         picture.still(self._names, self._done, traces=joined)
         finished = trace is not None
-        picture.name.set_text(f"{self._name} · {'done' if finished else 'stopped'}")
+        picture.head(self._name, "done" if finished else "stopped")
         picture.counts.set_text("")
         picture.facts.set_text("")
         if finished:

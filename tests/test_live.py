@@ -303,3 +303,36 @@ def test_the_timeline_forgets_what_it_no_longer_shows():
     assert at[-1] == -0.5
     assert p50[-1] == pytest.approx(103.5)
     assert p99[-1] == pytest.approx(np.percentile(np.arange(10) + 99, 99))
+
+
+@pytest.mark.parametrize(
+    "name", ["real-time", "real-time, stateful, slow", "real-time, with a name that goes on and on and on"]
+)
+def test_the_heading_leaves_room_for_the_percentiles(name):
+    picture = live.Picture()
+    picture.still([name], {})
+    picture.head(name, "warming up")
+    picture.facts.set_text("p50 12,224   p99 15,345   p99.9 15,354   max 15,356 ms")
+    picture.frame()
+    heading, facts = (one.get_window_extent() for one in (picture.name, picture.facts))
+    assert heading.x1 < facts.x0
+    assert picture.name.get_size() >= 8, "it can still be read"
+
+
+def test_a_run_made_again_replaces_the_one_in_which_the_machine_froze(monkeypatch):
+    monkeypatch.setattr(live, "in_notebook", lambda: True)
+    monkeypatch.setattr(live.LiveView, "_show", lambda self, png: setattr(self, "_handle", self))
+    view = live.LiveView()
+    good = watch_run(view, "real-time", 2)
+    frozen = Replay(900)
+    view.begin("real-time", LOAD)
+    while frozen.advance():
+        view.look(frozen)
+    trace = frozen.trace("real-time")
+    trace.rounds[0]["standstill_ms"] = 15_000
+    view.end(trace)
+    assert trace.frozen and len(view._done["real-time"]) > len(good.samples)
+    watch_run(view, "real-time", 2, seed=2)
+    assert view.trouble is None
+    assert view._done["real-time"].percentile(99.9) < 100, "nothing of the frozen run is left"
+    assert len(view._done["real-time"]) == pytest.approx(2 * len(good.samples), abs=4)
