@@ -86,7 +86,7 @@ def words(figure) -> list[Text]:
 
 
 @pytest.mark.parametrize("inputs", INPUTS)
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", ["over_time", "percentile_bars", "u_curve"])  # the others are drawn below
 def test_a_figure_is_drawn_from_any_measurement(name, inputs):
     picture = Image.open(io.BytesIO(figures.as_png(DRAWN[name](INPUTS[inputs]), dpi=50)))
     assert picture.width == figures.WIDTH * 50
@@ -110,6 +110,7 @@ def test_text_is_large_enough_for_the_back_row(name):
 def test_no_text_lies_on_another_or_leaves_the_figure(name, inputs):
     figure = DRAWN[name](INPUTS[inputs])
     boxes = [(text.get_text(), text.get_window_extent()) for text in words(figure)]
+    assert len(boxes) > 3, "nothing was drawn"
     for (first, one), (second, other) in combinations(boxes, 2):
         across = min(one.x1, other.x1) - max(one.x0, other.x0)
         down = min(one.y1, other.y1) - max(one.y0, other.y0)
