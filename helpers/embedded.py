@@ -137,7 +137,7 @@ class EmbeddedBroker:
 
 def _free_ports(count: int) -> list[int]:
     """So many different ports that nobody listens on."""
-    shuffled = iter(random.sample(PORTS, len(PORTS)))
+    shuffled = random.sample(PORTS, len(PORTS))
     free = list(itertools.islice(filter(_is_free, shuffled), count))
     if len(free) < count:
         raise LabError(f"All ports from {PORTS.start} to {PORTS.stop - 1} are taken. Stop what listens there.")

@@ -348,7 +348,7 @@ def over_time(
             ax.plot(x, y, ".", color=look.colour, alpha=0.16, markersize=4, markeredgewidth=0, rasterized=True)
             for which in (50, 99):
                 at, value = trace.windows(window, which)
-                handles += _percentile_line(ax, at + window / 2, value, look, which, 5.5, f"{trace.name} p{which}")
+                handles += percentile_line(ax, at + window / 2, value, look, which, 5.5, label=f"{trace.name} p{which}")
         low, high = limits(traces)
         log_ms(ax, "y", low, high)
         ax.grid(False, axis="y", which="minor")
@@ -367,8 +367,8 @@ def over_time(
     return figure
 
 
-def _percentile_line(
-    ax: Axes, x: np.ndarray, values: np.ndarray, look: Look, which: float, size: float, label: str
+def percentile_line(
+    ax: Axes, x: np.ndarray, values: np.ndarray, look: Look, which: float, size: float, **more: object
 ) -> list[Line2D]:
     """The median solid and filled, the tail dashed and hollow."""
     return ax.plot(
@@ -379,7 +379,7 @@ def _percentile_line(
         marker=look.marker,
         markersize=size,
         markerfacecolor=look.colour if which == 50 else "white",
-        label=label,
+        **more,
     )
 
 
@@ -455,7 +455,7 @@ def u_curve(
         values = {}
         for which in (50, 99):
             values[which] = on_log_axis(np.array([trace.percentile(which) for trace in traces]))
-            _percentile_line(ax, place, values[which], look, which, 9, f"p{which}")
+            percentile_line(ax, place, values[which], look, which, 9, label=f"p{which}")
             for at, value in zip(place, values[which], strict=True):
                 up = which == 99
                 ax.annotate(

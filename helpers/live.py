@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
 
 from helpers.experiment import Bar, seconds_done
-from helpers.figures import FAINT, FLOOR, Look, log_ms, looks, ms, on_log_axis, style
+from helpers.figures import FAINT, FLOOR, LINES, Look, log_ms, looks, ms, on_log_axis, percentile_line, style
 from helpers.probe import Load, Probe
 from helpers.trace import Trace
 
@@ -28,7 +28,6 @@ FINE, COARSE = 100, 20  # bins per decade: to read percentiles from, and to draw
 LEFT, WIDE = 0.03, 0.49  # the left panel and the progress bar above it, in figure widths
 HEADING, LONGEST = 17, 36  # points, where there is room, and characters of a name
 DECADES = 6  # from 0.1 ms to 100 s
-DASHED = (0, (4, 1.5))
 GREY = Look("#9A9A9A")
 MARKS = {"p50": 50, "p99": 99, "p99.9": 99.9}
 
@@ -156,10 +155,10 @@ class Picture:
         self.row = _Row(self.shapes, animated=True)
         (self.p50,) = self.times.plot([], [], "-", marker="o", markersize=5, animated=True)
         (self.p99,) = self.times.plot(
-            [], [], linestyle=DASHED, marker="o", markersize=5, markerfacecolor="white", animated=True
+            [], [], linestyle=LINES[99], marker="o", markersize=5, markerfacecolor="white", animated=True
         )
         grey = {"color": "#555555", "linewidth": 2}
-        keys = [Line2D([], [], label="p50", **grey), Line2D([], [], label="p99", linestyle=DASHED, **grey)]
+        keys = [Line2D([], [], label="p50", **grey), Line2D([], [], label="p99", linestyle=LINES[99], **grey)]
         self.times.legend(handles=keys, loc="upper right", ncols=2, borderaxespad=0, columnspacing=1.2)
 
     # -- what stands still
@@ -235,18 +234,9 @@ class Picture:
         """A finished run's p50 and p99 per second."""
         if not len(trace.samples):
             return
-        for which, line, face in ((50, "-", look.colour), (99, DASHED, "white")):
+        for which in LINES:
             at, value = trace.windows(1.0, which)
-            self._static += self.times.plot(
-                at + 0.5,
-                on_log_axis(value),
-                color=look.colour,
-                linestyle=line,
-                linewidth=2,
-                marker=look.marker,
-                markersize=4,
-                markerfacecolor=face,
-            )
+            self._static += percentile_line(self.times, at + 0.5, value, look, which, 4, linewidth=2)
 
     # -- what moves
 

@@ -1,4 +1,4 @@
-"""What several tests share. Nothing here starts a broker or a Spark."""
+"""What several tests share. Nothing here starts a broker unless a test asks for one."""
 
 import os
 import shutil
@@ -63,6 +63,15 @@ def taken_port():
     """A loopback port on which somebody else listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    """An embedded broker for the tests of one file."""
+    from helpers.kafka import start_kafka
+
+    with start_kafka("embedded") as broker:
+        yield broker
 
 
 def eventually(holds: Callable[[], bool], seconds: float) -> bool:

@@ -8,7 +8,6 @@ import pytest
 from helpers import checkpoint
 from helpers.errors import LabError
 from helpers.experiment import Setup, Watch, measure
-from helpers.kafka import start_kafka
 from helpers.paths import run_dir
 from helpers.probe import Load
 from helpers.queries import TUNED, count_per_key, forward
@@ -20,12 +19,6 @@ pytestmark = pytest.mark.engine
 DELAY = 250
 REAL, MICRO = {"realTime": "5 seconds"}, {"processingTime": "1 second"}
 LOAD = Load(rate=200, seconds=14, warmup=2)
-
-
-@pytest.fixture(scope="module")
-def kafka():
-    with start_kafka("embedded") as broker:
-        yield broker
 
 
 @pytest.fixture(scope="module")

@@ -171,12 +171,6 @@ def test_each_crash_is_a_marker_at_its_checkpoints_age():
 
 
 @pytest.fixture(scope="module")
-def kafka():
-    with start_kafka("embedded") as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
 def understudy():
     """One for all tests: what one test leaves in reserve the next one uses."""
     reserve = Understudy()
