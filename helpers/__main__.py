@@ -49,13 +49,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _race(options: argparse.Namespace) -> None:
-    from helpers.race import default_load, race
+    from helpers.commands.race import default_load, race
 
     race(_load(default_load(), options), _rounds(options))
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from helpers.bench import PROTOCOL, bench
+    from helpers.commands.bench import PROTOCOL, bench
 
     bench(_load(PROTOCOL, options), _rounds(options))
 
@@ -75,19 +75,19 @@ def _lab(options: argparse.Namespace) -> None:
 
 
 def _record(options: argparse.Namespace) -> None:
-    from helpers.record import record
+    from helpers.commands.record import record
 
     record(options.notebooks)
 
 
 def _doctor(_: argparse.Namespace) -> int:
-    from helpers.preflight import doctor
+    from helpers.engines.doctor import doctor
 
     return 0 if doctor() else 1
 
 
 def _jars(_: argparse.Namespace) -> None:
-    from helpers import jars
+    from helpers.engines import jars
 
     jars.ensure()
 

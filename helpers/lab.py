@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
-from helpers import refusal, stages
-from helpers.cost import cost_for
-from helpers.crash import Pipeline
-from helpers.experiment import Query, Setup, Watch, interleave, measure, measure_ruler, running
-from helpers.kafka import Kafka, start_kafka
-from helpers.live import LiveView
-from helpers.pace import pace
-from helpers.probe import Load
-from helpers.refusal import Refusal
-from helpers.spark import start_spark, stop_spark
-from helpers.trace import Trace
-from helpers.victim import SparkQuery, Understudy
+from helpers.engines.kafka import Kafka, start_kafka
+from helpers.engines.spark import start_spark, stop_spark
+from helpers.evidence import refusal, stages
+from helpers.evidence.refusal import Refusal
+from helpers.faults.pipeline import Pipeline
+from helpers.faults.victim import SparkQuery, Understudy
+from helpers.figures.live import LiveView
+from helpers.ruler.cost import cost_for
+from helpers.ruler.experiment import Query, Setup, Watch, interleave, measure, measure_ruler, running
+from helpers.ruler.probe import Load
+from helpers.ruler.trace import Trace
+from helpers.settings import pace
 
 LOADS = {
     "quick": Load(seconds=6, warmup=4, linger_ms=1),

@@ -5,7 +5,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from helpers import janitor
+from helpers.engines import janitor
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"

@@ -68,7 +68,7 @@ def taken_port():
 @pytest.fixture(scope="module")
 def kafka():
     """An embedded broker for the tests of one file."""
-    from helpers.kafka import start_kafka
+    from helpers.engines.kafka import start_kafka
 
     with start_kafka("embedded") as broker:
         yield broker
@@ -103,7 +103,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @cache
 def _docker_fault() -> str:
-    from helpers.container import engine_fault
+    from helpers.engines.container import engine_fault
 
     fault = engine_fault()
     return f"no Docker engine answers ({fault}): the Testcontainers path is not tested here" if fault else ""

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from helpers import checkpoint
-from helpers.checkpoint_figures import file_times, interval_panels, pause_bars, trade_off
 from helpers.errors import LabError
-from helpers.figures import as_png
-from helpers.probe import SAMPLE
-from helpers.slow_store import slow_store
-from helpers.trace import Trace
+from helpers.evidence import checkpoint
+from helpers.faults.slow_store import slow_store
+from helpers.figures.checkpoint import file_times, interval_panels, pause_bars, trade_off
+from helpers.figures.latency import as_png
+from helpers.ruler.probe import SAMPLE
+from helpers.ruler.trace import Trace
 
 START = 1_800_000_000.0
 RATE = 1_000

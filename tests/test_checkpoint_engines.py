@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from helpers import checkpoint
+from helpers.commands.queries import TUNED, count_per_key, forward
+from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError
-from helpers.experiment import Setup, Watch, measure
+from helpers.evidence import checkpoint
+from helpers.faults.slow_store import slow_store
 from helpers.paths import run_dir
-from helpers.probe import Load
-from helpers.queries import TUNED, count_per_key, forward
-from helpers.slow_store import slow_store
-from helpers.spark import start_spark, stop_spark
+from helpers.ruler.experiment import Setup, Watch, measure
+from helpers.ruler.probe import Load
 
 pytestmark = pytest.mark.engine
 

@@ -21,7 +21,7 @@ import psutil
 import pytest
 from conftest import BACKENDS
 
-from helpers import jars
+from helpers.engines import jars
 from helpers.paths import BUILD, ROOT
 
 pytestmark = [pytest.mark.engine, pytest.mark.commands]
@@ -32,7 +32,7 @@ NOTHING_LEFT_WITHIN = 10  # seconds
 PATIENCE = 240  # seconds for one command, on a slow and busy machine
 
 # What runs during a race, by a word of its command line.
-BROKER, SPARK, PROBE, JANITOR = "kafka.Kafka", "SparkSubmit", "helpers.probe_process", "janitor.py"
+BROKER, SPARK, PROBE, JANITOR = "kafka.Kafka", "SparkSubmit", "helpers.ruler.probe_process", "janitor.py"
 
 
 class Command:
@@ -303,7 +303,7 @@ def test_ctrl_c_ends_a_race_quietly_and_leaves_nothing(run, while_):
 
 def test_ctrl_c_in_the_middle_of_a_call_to_spark_shows_no_stack(run):
     code = (
-        "from helpers.spark import start_spark, stop_spark\n"
+        "from helpers.engines.spark import start_spark, stop_spark\n"
         "spark = start_spark(2)\n"
         "try:\n"
         "    print('in the JVM', flush=True); spark._jvm.java.lang.Thread.sleep(60_000)\n"
@@ -322,7 +322,7 @@ def test_ctrl_c_in_the_middle_of_a_call_to_spark_shows_no_stack(run):
 
 def test_ctrl_c_when_the_jvm_has_gone_already_shows_no_stack(run):
     code = (
-        "from helpers.spark import start_spark, stop_spark\n"
+        "from helpers.engines.spark import start_spark, stop_spark\n"
         "spark = start_spark(2)\n"
         "connection = spark.sparkContext._gateway._gateway_client.deque[0]\n"
         "stop_spark()\n"

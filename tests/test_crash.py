@@ -15,15 +15,15 @@ import psutil
 import pytest
 from conftest import BACKENDS, eventually, gone
 
-from helpers.checkpoint import last_checkpoint
-from helpers.crash import Crash, Pipeline, Row, _measured
-from helpers.crash_figures import repeats, timeline
+from helpers.commands.queries import TUNED, kafka_to_kafka
+from helpers.engines.kafka import Kafka, start_kafka
+from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError
-from helpers.kafka import Kafka, start_kafka
+from helpers.evidence.checkpoint import last_checkpoint
+from helpers.faults.pipeline import Crash, Pipeline, Row, _measured
+from helpers.faults.victim import Understudy, pack
+from helpers.figures.crash import repeats, timeline
 from helpers.paths import ROOT
-from helpers.queries import TUNED, kafka_to_kafka
-from helpers.spark import start_spark, stop_spark
-from helpers.victim import Understudy, pack
 
 engine = pytest.mark.engine
 REAL = {"realTime": "5 seconds"}
@@ -282,11 +282,11 @@ def test_a_query_that_dies_by_itself_is_explained(pipeline):
 def test_kill_9_of_the_kernel_leaves_nothing_behind():
     code = (
         "import time\n"
-        "from helpers.kafka import start_kafka\n"
+        "from helpers.engines.kafka import start_kafka\n"
         "from helpers.paths import run_dir\n"
-        "from helpers.crash import Pipeline\n"
-        "from helpers.victim import Understudy\n"
-        "from helpers.queries import forward\n"
+        "from helpers.faults.pipeline import Pipeline\n"
+        "from helpers.faults.victim import Understudy\n"
+        "from helpers.commands.queries import forward\n"
         "k = start_kafka('embedded', say=lambda _: None); u = Understudy()\n"
         "p = Pipeline(k, lambda spark, route: forward(spark)(route), u); p.start({'realTime': '5 seconds'})\n"
         "u._spare._wait_for('ready', 100)\n"

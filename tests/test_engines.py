@@ -12,14 +12,14 @@ import pytest
 from conftest import BACKENDS, gone
 from pyspark.sql import functions as F
 
-from helpers import kafka as kafka_module
+from helpers.commands.queries import TUNED, count_per_key, forward
+from helpers.engines import kafka as kafka_module
+from helpers.engines.kafka import start_kafka
+from helpers.engines.spark import log_file, start_spark, stop_spark
 from helpers.errors import LabError
-from helpers.experiment import Setup, Watch, interleave, measure, measure_ruler
-from helpers.kafka import start_kafka
 from helpers.paths import ROOT, run_dir
-from helpers.probe import Load, Probe
-from helpers.queries import TUNED, count_per_key, forward
-from helpers.spark import log_file, start_spark, stop_spark
+from helpers.ruler.experiment import Setup, Watch, interleave, measure, measure_ruler
+from helpers.ruler.probe import Load, Probe
 
 pytestmark = pytest.mark.engine
 
@@ -114,7 +114,7 @@ def test_auto_prefers_a_container_where_docker_runs(monkeypatch):
 
 @pytest.mark.docker
 def test_a_container_goes_when_its_owner_is_killed():
-    code = "from helpers.kafka import start_kafka; import time; k = start_kafka('testcontainers'); time.sleep(300)"
+    code = "from helpers.engines.kafka import start_kafka as s; import time; k = s('testcontainers'); time.sleep(300)"
     label = _start_and_kill(code, ready="Kafka: testcontainers")
     import docker
 
@@ -140,7 +140,7 @@ def _start_and_kill(code: str, ready: str) -> set[str]:
 
 
 def test_a_fixed_port_is_used_when_it_is_free(monkeypatch):
-    from helpers.embedded import _free_ports
+    from helpers.engines.embedded import _free_ports
 
     [port] = _free_ports(1)
     monkeypatch.setenv("LAB_KAFKA_PORT", str(port))
@@ -151,7 +151,7 @@ def test_a_fixed_port_is_used_when_it_is_free(monkeypatch):
 
 
 def test_a_broker_that_cannot_start_says_why(monkeypatch):
-    import helpers.embedded as embedded
+    import helpers.engines.embedded as embedded
 
     monkeypatch.setattr(embedded, "SETTINGS", embedded.SETTINGS + "node.id=not-a-number\n")
     with pytest.raises(LabError, match=r"did not start.*\n.*not-a-number|did not start[\s\S]*not-a-number"):
@@ -322,7 +322,7 @@ def test_a_master_that_does_not_exist_gets_a_sentence(monkeypatch):
 
 def test_the_probe_ends_with_its_parent(tmp_path):
     code = (
-        "import sys, time; from helpers.kafka import start_kafka; from helpers.probe import Load, Probe\n"
+        "import sys, time; from helpers.engines.kafka import start_kafka; from helpers.ruler.probe import Load, Probe\n"
         "k = start_kafka('embedded', say=lambda _: None); t = k.create_topic('loop', append_time=True)\n"
         "p = Probe(k.bootstrap, t, t, Load(rate=100, seconds=300))\n"
         "print(p._process.pid, k.broker.pid, flush=True); time.sleep(300)"

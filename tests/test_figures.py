@@ -10,10 +10,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from PIL import Image
 
-from helpers import figures
-from helpers.figures import colour_of, looks
-from helpers.probe import SAMPLE
-from helpers.trace import Trace
+from helpers.figures import latency as figures
+from helpers.figures.latency import colour_of, looks
+from helpers.ruler.probe import SAMPLE
+from helpers.ruler.trace import Trace
 
 START = 1_000_000.25
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from helpers import janitor
+from helpers.engines import janitor
 from helpers.paths import ROOT
 
 PATIENCE = 5  # seconds after which everything must be gone
@@ -18,7 +18,7 @@ PATIENCE = 5  # seconds after which everything must be gone
 # Starts a sleeper in a group of its own, tells the janitor about it and about a folder, then does as told.
 OWNER = """
 import pathlib, subprocess, sys, time
-from helpers import janitor
+from helpers.engines import janitor
 pipe, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 sleeper = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, start_new_session=True, pass_fds=[pipe])
 janitor.kill_at_exit(sleeper.pid)

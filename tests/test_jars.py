@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from helpers import jars
+from helpers.engines import jars
 from helpers.errors import LabError
 from helpers.paths import ROOT
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from helpers.engines.java import OLDEST, find_java
 from helpers.errors import LabError
-from helpers.java import OLDEST, find_java
 from helpers.paths import ROOT
 
 

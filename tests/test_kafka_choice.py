@@ -2,9 +2,9 @@
 
 import pytest
 
-from helpers import embedded, kafka
+from helpers.engines import embedded, kafka
+from helpers.engines.kafka import start_kafka
 from helpers.errors import LabError
-from helpers.kafka import start_kafka
 
 pytestmark = pytest.mark.usefixtures("no_lab_variables")
 
@@ -18,7 +18,7 @@ def no_broker(monkeypatch):
 
     monkeypatch.setattr(embedded.EmbeddedBroker, "_try", refuse)
     monkeypatch.setattr(embedded, "broker_jars", lambda: [])  # nor are jars fetched
-    monkeypatch.setattr("helpers.container.ContainerBroker.start", refuse)
+    monkeypatch.setattr("helpers.engines.container.ContainerBroker.start", refuse)
 
 
 def test_an_unknown_backend_is_named_and_the_known_ones_listed(monkeypatch):
@@ -80,7 +80,7 @@ def test_without_docker_auto_goes_for_the_embedded_broker_and_says_why(monkeypat
 
 def test_with_an_address_auto_asks_no_docker(monkeypatch):
     monkeypatch.setenv("LAB_KAFKA_BOOTSTRAP", "kafka.example:9092")
-    monkeypatch.setattr("helpers.container.engine_fault", lambda: pytest.fail("Docker was asked"))
+    monkeypatch.setattr("helpers.engines.container.engine_fault", lambda: pytest.fail("Docker was asked"))
     assert choice(monkeypatch) == [("_external", "")]
 
 

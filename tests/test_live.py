@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from helpers import live
-from helpers.experiment import Watch
-from helpers.figures import ms
-from helpers.probe import SAMPLE, Load
-from helpers.trace import Trace, measured
+from helpers.figures import live
+from helpers.figures.latency import ms
+from helpers.ruler.experiment import Watch
+from helpers.ruler.probe import SAMPLE, Load
+from helpers.ruler.trace import Trace, measured
 
 ROOT = Path(__file__).resolve().parent.parent
 LOAD = Load(rate=200, seconds=3, warmup=1)
@@ -72,7 +72,7 @@ def run_cell():
         assert reply["content"]["status"] == "ok", reply["content"]
         return [one for one in sent if one["msg_type"] not in ("status", "execute_input")]
 
-    run("import sys; sys.path.insert(0, 'tests'); from test_live import *; from helpers.live import LiveView")
+    run("import sys; sys.path.insert(0, 'tests'); from test_live import *; from helpers.figures.live import LiveView")
     yield run
     client.stop_channels()
     manager.shutdown_kernel(now=True)
@@ -111,7 +111,7 @@ def test_another_cell_gets_a_figure_of_its_own(run_cell):
 
 def test_a_failing_picture_does_not_stop_the_run(run_cell):
     messages = run_cell(
-        "from helpers import live; from unittest.mock import patch\n"
+        "from helpers.figures import live; from unittest.mock import patch\n"
         "with patch.object(live.Picture, 'run', side_effect=RuntimeError('no ink')):\n"
         "    view = LiveView(); trace = watch_run(view, 'micro-batch', 250)\n"
         "assert len(trace.samples) == 600 and str(view.trouble) == 'no ink'"
@@ -121,7 +121,7 @@ def test_a_failing_picture_does_not_stop_the_run(run_cell):
 
 def test_a_figure_is_shown_with_a_constant_text(run_cell):
     messages = run_cell(
-        "from helpers.figures import distributions, show\n"
+        "from helpers.figures.latency import distributions, show\n"
         "probe = Replay(1)\n"
         "while probe.advance(): pass\n"
         "show(distributions([probe.trace('ruler')]))"
@@ -233,7 +233,7 @@ def test_axes_have_units(view):
 def test_runs_have_the_colours_of_the_figures(view):
     from matplotlib.colors import to_hex
 
-    from helpers.figures import colour_of
+    from helpers.figures.latency import colour_of
 
     for name in ("micro-batch", "Real-Time Mode"):
         watch_run(view, name, 20)

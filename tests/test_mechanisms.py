@@ -3,13 +3,13 @@
 import pytest
 from pyspark.sql import functions as F
 
-from helpers import refusal, stages
-from helpers.calibrate import rounds_for
-from helpers.experiment import Setup, running
-from helpers.keys import by_task, task_of_keys
+from helpers.commands.queries import TUNED, count_per_key, kafka_to_kafka
+from helpers.evidence import refusal, stages
+from helpers.evidence.calibrate import rounds_for
+from helpers.evidence.keys import by_task, task_of_keys
+from helpers.evidence.shuffle_files import LiveFiles
 from helpers.lab import start_lab
-from helpers.queries import TUNED, count_per_key, kafka_to_kafka
-from helpers.shuffle_files import LiveFiles
+from helpers.ruler.experiment import Setup, running
 
 pytestmark = pytest.mark.engine
 

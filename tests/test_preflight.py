@@ -9,9 +9,10 @@ from collections import namedtuple
 
 import pytest
 
-from helpers import jars, machine, preflight
+from helpers.engines import doctor as preflight
+from helpers.engines import jars, machine
+from helpers.engines.doctor import FAIL, OK, WARNING, Check, doctor
 from helpers.paths import ROOT
-from helpers.preflight import FAIL, OK, WARNING, Check, doctor
 
 pytestmark = pytest.mark.usefixtures("no_lab_variables")
 
@@ -152,7 +153,7 @@ def test_slots_are_threads_and_only_a_master_limits_them(monkeypatch, master, st
 
 
 def test_the_slots_are_those_that_spark_is_started_with():
-    from helpers.spark import start_spark
+    from helpers.engines.spark import start_spark
 
     assert inspect.signature(start_spark).parameters["slots"].default == preflight.SLOTS
 
@@ -173,7 +174,7 @@ def test_docker_forced_but_absent_fails_with_the_way_out(no_docker, monkeypatch)
 def test_docker_is_not_asked_when_it_is_not_wanted(monkeypatch, given):
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("helpers.container.engine_fault", lambda: pytest.fail("Docker was asked"))
+    monkeypatch.setattr("helpers.engines.container.engine_fault", lambda: pytest.fail("Docker was asked"))
     assert preflight.docker().status == OK
     assert preflight.docker().found.startswith("not needed")
 
@@ -273,5 +274,5 @@ def test_a_broker_of_ones_own_must_answer(monkeypatch, taken_port, closed_port):
 
 
 def test_every_variable_that_a_helper_reads_is_known_to_the_doctor():
-    read = {name for path in (ROOT / "helpers").glob("*.py") for name in re.findall(r"LAB_[A-Z_]+", path.read_text())}
+    read = {name for path in (ROOT / "helpers").rglob("*.py") for name in re.findall(r"LAB_[A-Z_]+", path.read_text())}
     assert read == set(preflight.VARIABLES)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.errors import LabError
-from helpers.probe import RATES, Load
-from helpers.probe_process import Ledger, pick_keys
+from helpers.ruler.probe import RATES, Load
+from helpers.ruler.probe_process import Ledger, pick_keys
 
 
 def by_id(event: int) -> dict:

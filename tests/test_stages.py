@@ -8,12 +8,13 @@ import pytest
 from PIL import Image
 from test_figures import MICRO, REAL, trace_of, words
 
-from helpers import figures, refusal, stages
-from helpers.calibrate import rounds_for
 from helpers.errors import LabError
-from helpers.gantt import ROLES, gantt
-from helpers.keys import by_task
-from helpers.shuffle_files import LiveFiles, shuffle_files
+from helpers.evidence import refusal, stages
+from helpers.evidence.calibrate import rounds_for
+from helpers.evidence.keys import by_task
+from helpers.evidence.shuffle_files import LiveFiles, shuffle_files
+from helpers.figures import latency as figures
+from helpers.figures.stages import ROLES, gantt
 
 RUN = "7e8c2888-4b6c-407a-98f2-67a4440adf4a"
 NOW = 1_000.0

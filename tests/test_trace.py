@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.errors import LabError
-from helpers.probe import SAMPLE
-from helpers.trace import Trace, measured, ratio
+from helpers.ruler.probe import SAMPLE
+from helpers.ruler.trace import Trace, measured, ratio
 
 START = 1_800_000_000.0  # seconds since the epoch, as the probe counts
 ALL_CLOSE = {"abs": 1e-3}  # a double holds such a time to about 0.0002 ms

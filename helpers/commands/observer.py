@@ -1,0 +1,62 @@
+"""The observer effect: does drawing live disturb what is measured?
+
+Measured where it matters, in a real Jupyter kernel whose messages are read, with the live view on and off in turn.
+"""
+
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from jupyter_client.manager import start_new_kernel
+
+from helpers.commands.queries import TUNED, forward
+from helpers.engines.spark import start_spark, stop_spark
+from helpers.errors import LabError
+from helpers.figures.live import LiveView
+from helpers.paths import ROOT
+from helpers.ruler.experiment import Setup, Watch, measure
+from helpers.ruler.probe import Load
+from helpers.ruler.trace import Trace
+
+WATCHES = {"live view off": Watch, "live view on": LiveView}
+
+
+def live_view_on_and_off(load: Load, rounds: int) -> dict[str, Trace]:
+    """Real-Time Mode with the live view on and off, interleaved, from a kernel of its own."""
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(ROOT))
+    frames = 0
+
+    def read(message: dict) -> None:
+        nonlocal frames
+        frames += message["msg_type"] == "update_display_data"
+
+    with tempfile.TemporaryDirectory() as folder:
+        words = json.dumps([asdict(load), rounds, folder])
+        try:
+            code = f"from helpers.commands.observer import inside_the_kernel; inside_the_kernel(*{words})"
+            reply = client.execute_interactive(code, timeout=3600, output_hook=read)["content"]
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel()
+        if reply["status"] != "ok" or not frames:
+            raise LabError(f"The live view could not be measured: {reply.get('evalue', 'it drew no frame')}")
+        return {name: Trace.load(Path(folder, name)) for name in WATCHES}
+
+
+def inside_the_kernel(load: dict, rounds: int, folder: str) -> None:
+    from helpers.engines.kafka import start_kafka
+
+    traces: dict[str, list[Trace]] = {name: [] for name in WATCHES}
+    with start_kafka(say=lambda _: None) as kafka:
+        try:
+            spark = start_spark()
+            query = forward(spark, TUNED, {"kafka.linger.ms": f"{load['linger_ms']:g}"})
+            for _ in range(rounds):
+                for name, watch in WATCHES.items():
+                    setup = Setup(name, query, {"realTime": "5 minutes"}, Load(**load))
+                    traces[name].append(measure(spark, kafka, setup, watch()))
+        finally:
+            stop_spark()
+    for name, parts in traces.items():
+        Trace.join(parts).save(Path(folder, name))

@@ -1,0 +1,148 @@
+"""`make race`: the same query under two triggers, live in the terminal."""
+
+import time
+from dataclasses import replace
+from math import isfinite
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from helpers.commands import report
+from helpers.commands.queries import TUNED, forward
+from helpers.engines.kafka import start_kafka
+from helpers.engines.spark import start_spark, stop_spark
+from helpers.figures import latency as figures
+from helpers.figures.latency import ms
+from helpers.figures.live import Reader
+from helpers.paths import BUILD, shown
+from helpers.ruler.experiment import Setup, Watch, interleave, measure, seconds_done
+from helpers.ruler.probe import Load, Probe
+from helpers.ruler.trace import Trace
+from helpers.settings import pace
+
+SLOTS = 4
+INTERVAL = "5 minutes"
+MICRO, REAL, UNTUNED = "micro-batch", "real-time", "micro-batch, untuned"
+
+
+class Terminal(Watch):
+    """Percentiles of every run so far, redrawn twice a second. Without a terminal: a line per run."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._rows: dict[str, tuple[str, ...]] = {}
+        self._name, self._load, self._live, self._reader = "", Load(), None, Reader()
+
+    def __enter__(self) -> "Terminal":
+        if self._console.is_terminal:
+            self._live = Live(self._table(), console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._live:
+            self._live.stop()
+
+    def begin(self, setup_name: str, load: Load) -> None:
+        self._name, self._load, self._reader = setup_name, load, Reader()
+
+    def look(self, probe: Probe) -> None:
+        status = probe.status
+        self._reader.read(probe)
+        so_far = self._reader.measured
+        cells = [ms(so_far.percentile(which)) for which in (50, 99)] + [ms(so_far.most)] if len(so_far) else [""] * 3
+        share = min(1.0, seconds_done(probe) / (self._load.warmup + self._load.seconds))
+        counts = (f"{status['sent']:,}", f"{status['sent'] - status['out']:,}")
+        self._show(f"{status['phase']} {share:.0%}", *counts, *cells)
+
+    def end(self, trace: Trace | None) -> None:
+        if trace is None:
+            return
+        sent = trace.total("sent")
+        cells = [ms(trace.percentile(which)) for which in (50, 99, 100)]
+        self._show("done", f"{sent:,}", f"{sent - trace.lost:,}", *cells)
+        if not self._live:
+            self._console.print(f"{self._name}: p50 {cells[0]} ms, p99 {cells[1]} ms, max {cells[2]} ms")
+        if trace.note:
+            self._console.print(trace.note, style="yellow")
+
+    def _show(self, *cells: str) -> None:
+        self._rows[self._name] = cells
+        if self._live:
+            self._live.update(self._table())
+
+    def _table(self) -> Table:
+        table = Table(title="The race, live", title_justify="left", title_style="bold")
+        for name in ("run", "now"):
+            table.add_column(name, min_width=20)
+        for name in ("sent", "back", "p50 ms", "p99 ms", "max ms"):
+            table.add_column(name, justify="right", min_width=8)
+        for name, cells in self._rows.items():
+            table.add_row(name, *cells)
+        return table
+
+
+def race(load: Load, rounds: int = 2) -> None:
+    """Micro-batch against Real-Time Mode, interleaved; then the untuned baseline; a table, a picture, a JSON."""
+    console = Console()
+    began = time.monotonic()
+    console.print("Starting a Kafka broker and a local Spark (about ten seconds) …")
+    with start_kafka(say=console.print) as kafka:
+        try:
+            spark = start_spark(SLOTS)
+            sink = {"kafka.linger.ms": f"{load.linger_ms:g}"}
+            tuned = forward(spark, TUNED, sink)
+            setups = [
+                Setup(MICRO, tuned, {"processingTime": "0 seconds"}, load),
+                Setup(REAL, tuned, {"realTime": INTERVAL}, load),
+            ]
+            untuned = Setup(UNTUNED, forward(spark), {"processingTime": "0 seconds"}, replace(load, linger_ms=0))
+            console.print(
+                f"{load.rate:,} events/s, {load.seconds:g} s measured in {rounds} rounds each, after "
+                f"{load.warmup:g} s of warm-up a round. One line differs: "
+                f'[bold].trigger(processingTime="0 seconds")[/] or [bold].trigger(realTime="{INTERVAL}")[/].'
+            )
+            with Terminal(console) as watch:
+                traces = interleave(spark, kafka, setups, rounds, watch)
+                traces[UNTUNED] = measure(spark, kafka, replace(untuned, load=_half(untuned.load)), watch)
+        finally:
+            stop_spark()
+    _report(console, traces, load)
+    console.print(f"Done in {time.monotonic() - began:.0f} s; broker and Spark are stopped.", style="dim")
+
+
+def _half(load: Load) -> Load:
+    return replace(load, seconds=load.seconds / 2)
+
+
+def _report(console: Console, traces: dict[str, Trace], load: Load) -> None:
+    micro, real = traces[MICRO], traces[REAL]
+    ratios = report.ratios("stateless", micro, real)
+    p50, p99 = ratios.values()
+    table = report.latency_table(f"Kafka → Spark → Kafka at {load.rate:,} events/s", list(traces.values()))
+    report.published_rows(table)
+    console.print(f"\n[bold]Real-Time Mode is {p50.value:,.0f} times faster at p50[/] ({_interval(p50)}), ", end="")
+    console.print(f"[bold]{p99.value:,.0f} times at p99[/] ({_interval(p99)}).")
+    console.print(table)
+    console.print(
+        f"Both tuned: fetch wait 10 ms instead of Kafka's 500, linger {load.linger_ms:g} ms at producer and sink. "
+        f"Untuned: Spark's defaults, {load.seconds / 2:g} s. Lost: {real.lost + micro.lost}.",
+        style="dim",
+    )
+    report.say_provenance(console, real)
+    console.print(report.citation(), style="dim")
+    totals = {name: sum(trace.total(name) for trace in traces.values()) for name in ("lost", "duplicated")}
+    written = report.write("race", {**ratios, **totals}, list(traces.values()))
+    picture = BUILD / "race.png"
+    picture.write_bytes(figures.as_png(figures.distributions([micro, real], title="One query, two triggers")))
+    console.print(f"Picture: {shown(picture)}   Run: {shown(written)}")
+
+
+def _interval(one) -> str:
+    return f"95 % interval {one.low:,.0f} to {one.high:,.0f}" if isfinite(one.low) else "too short for an interval"
+
+
+def default_load() -> Load:
+    """About 20 s measured each, or a minute at the full pace."""
+    return Load(linger_ms=1) if pace() == "quick" else Load(seconds=60, warmup=15, linger_ms=1)

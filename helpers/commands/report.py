@@ -1,0 +1,79 @@
+"""What a command leaves behind: a table for people, a JSON file for everything else."""
+
+import json
+import os
+from math import isfinite
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from helpers.figures.latency import ms
+from helpers.paths import BUILD, ROOT
+from helpers.ruler.trace import Ratio, Trace, ratio
+
+PUBLISHED = ROOT / "data" / "published.json"
+COLUMNS = ("p50", "p95", "p99", "p99.9", "max")
+
+
+def ratios(family: str, slow: Trace, fast: Trace) -> dict[str, Ratio]:
+    """`<family>.p50.microbatch_over_realtime` and the same for p99."""
+    return {f"{family}.{name}.microbatch_over_realtime": ratio(slow, fast, which) for name, which in _HEADLINE.items()}
+
+
+def latency_table(title: str, traces: list[Trace]) -> Table:
+    """Narrow enough for a terminal of 80 columns."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("latency in ms")
+    for name in (*COLUMNS, "events", "lost", "dup."):
+        table.add_column(name, justify="right")
+    for trace in traces:
+        summary = trace.summary()
+        counts = (len(trace.samples), trace.lost, trace.duplicated)
+        table.add_row(trace.name, *(ms(summary[name]) for name in COLUMNS), *(f"{n:,}" for n in counts))
+    return table
+
+
+def published_rows(table: Table) -> None:
+    """The benchmark article's figures beside ours, marked as theirs."""
+    article = json.loads(PUBLISHED.read_text())["benchmark_article"]
+    table.add_section()
+    for mode in ("micro-batch", "real-time"):
+        cells = [str(article[mode].get(name, "")) for name in COLUMNS]
+        table.add_row(f"article: {mode}", *cells, "≈120,000", style="dim")
+
+
+def citation() -> str:
+    article = json.loads(PUBLISHED.read_text())["benchmark_article"]
+    return f"Published figures: {article['source']} ({article['what']})."
+
+
+def say_provenance(console: Console, trace: Trace) -> None:
+    meta = trace.meta
+    console.print(
+        f"Measured {meta['date'][:10]} on {meta['machine']}, Java {meta['java']}, Python {meta['python']}, "
+        f"pyspark {meta['versions']['pyspark']}, Kafka {meta['backend']}, {meta['slots']} slots. "
+        "Latency: from when an event was due to when the broker appended its result "
+        "(half a millisecond added, because the broker counts whole ones).",
+        style="dim",
+    )
+
+
+def write(name: str, figures: dict[str, float | Ratio], traces: list[Trace]) -> Path:
+    """`build/<name>.json`: one flat map of figures, their intervals, and every run with its raw latencies."""
+    plain = {key: one.value if isinstance(one, Ratio) else one for key, one in figures.items()}
+    ratios = {key: one for key, one in figures.items() if isinstance(one, Ratio)}
+    intervals = {key: [one.low, one.high] for key, one in ratios.items() if isfinite(one.low)}
+    runs = [
+        {"name": trace.name, "ms": trace.summary(), "latency_ms": trace.latency.round(1).tolist(), **trace.meta}
+        for trace in traces
+    ]
+    BUILD.mkdir(exist_ok=True)
+    path = BUILD / f"{name}.json"
+    whole = path.with_suffix(f".{os.getpid()}")  # two races at once must not write into each other's file
+    whole.write_text(json.dumps({"figures": plain, "intervals": intervals, "runs": runs}, indent=1))
+    return whole.replace(path)
+
+
+_HEADLINE = {"p50": 50, "p99": 99}

@@ -1,0 +1,1 @@
+"""What runs: Kafka, Spark, Java and their jars, started so that nothing is left behind."""

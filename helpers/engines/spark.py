@@ -1,0 +1,160 @@
+"""`start_spark()`: a local Spark that keeps its log out of your notebook."""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from subprocess import Popen
+from uuid import uuid4
+
+from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.sql import SparkSession
+
+from helpers.engines import janitor
+from helpers.engines.jars import connector_jars
+from helpers.engines.java import find_java
+from helpers.errors import LabError, first_line
+from helpers.paths import run_dir
+
+LOOPBACK = "127.0.0.1"
+STOP_SECONDS = 10
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+"""
+
+
+def start_spark(slots: int = 4, **conf: object) -> SparkSession:
+    """A Spark session with `slots` task slots; any Spark setting as `**{"spark.some.setting": value}`.
+
+    A slot is a thread: more slots than cores is fine. LAB_SPARK_MASTER runs it on another master.
+    """
+    if not isinstance(slots, int) or not 1 <= slots <= 512:
+        raise LabError(f"slots={slots!r}: ask for a whole number of task slots from 1 to 512.")
+    find_java()
+    stop_spark()  # a second start in one kernel replaces the first
+    folder = run_dir() / f"spark-{uuid4().hex[:8]}"
+    folder.mkdir()
+    settings = _settings(slots, folder)
+    for key, value in conf.items():
+        added = key == JAVA_OPTIONS  # ours carry the log file's place: yours join them
+        settings[key] = f"{settings[key]} {value}" if added else str(value)
+    return _launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), folder)
+
+
+def stop_spark() -> None:
+    """Stop Spark and its JVM. Safe to call when nothing runs."""
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is not None:
+        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        for query in session.streams.active:
+            query.stop()
+        session.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
+        _end(gateway.proc)
+
+
+def log_file(spark: SparkSession) -> Path:
+    """Where this session's log goes."""
+    return Path(spark.conf.get("spark.lab.log"))
+
+
+def jvm_pid() -> int:
+    """The process that Spark's driver runs in."""
+    if SparkContext._gateway is None:
+        raise LabError("Spark does not run: start it first.")
+    return SparkContext._gateway.proc.pid
+
+
+def _settings(slots: int, folder: Path) -> dict[str, str]:
+    log = folder / "spark.log"
+    log4j = folder / "log4j2.properties"
+    log4j.write_text(LOG4J.format(log=log))
+    return {
+        "spark.app.name": "microbatch-to-milliseconds",
+        "spark.master": os.environ.get("LAB_SPARK_MASTER") or f"local[{slots}]",
+        "spark.jars": ",".join(map(str, connector_jars())),
+        "spark.driver.memory": "2g",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{log4j} -XX:-UsePerfData -XX:+UseParallelGC",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.numRecentProgressUpdates": "1000",  # a lesson reads all batches of a run
+        "spark.ui.showConsoleProgress": "false",
+        "spark.lab.log": str(log),
+    }
+
+
+def _launch(conf: SparkConf, folder: Path) -> SparkSession:
+    os.environ["SPARK_LOCAL_IP"] = LOOPBACK  # the UI binds to what this says
+    output = folder / "jvm.out"
+    jvm: list[Popen] = []
+
+    def popen(*words, **options) -> Popen:
+        """On the janitor's list from the first moment: interrupted later, pyspark would lose track of it."""
+        jvm.append(Popen(*words, **options))
+        janitor.kill_at_exit(jvm[0].pid)
+        return jvm[0]
+
+    with output.open("wb") as file:
+        java_gateway.Popen = popen
+        try:
+            streams = {"stdout": file, "stderr": file, "start_new_session": True}
+            gateway = java_gateway.launch_gateway(conf, streams)
+            with _ctrl_c_unchanged():
+                return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except BaseException as problem:
+            stop_spark()
+            for process in jvm:
+                _end(process)
+            if not isinstance(problem, Exception):
+                raise  # Ctrl-C
+            tail = "\n".join(output.read_text(errors="replace").splitlines()[-12:])
+            raise LabError(
+                f"Spark {version('pyspark')} did not start on {conf.get('spark.master')}: "
+                f"{first_line(problem)}. The end of what its JVM said:\n{tail}"
+            ) from problem
+        finally:
+            java_gateway.Popen = Popen
+
+
+@contextmanager
+def _ctrl_c_unchanged() -> Iterator[None]:
+    """pyspark's own Ctrl-C handler calls the JVM in the middle of another call to it, which breaks both."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _worth_a_line(record: logging.LogRecord) -> bool:
+    """Not the stack that py4j logs for every call cut short: whoever interrupted it knows."""
+    return "while sending command" not in str(record.msg)
+
+
+logging.getLogger().addFilter(_worth_a_line)
+logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it logs below that, it also raises
+
+
+def _end(process: Popen) -> None:
+    process.stdin.close()  # the JVM watches its stdin and leaves when it closes
+    janitor.end_group(process.pid, grace=STOP_SECONDS)
+    process.wait()
+    janitor.forget(process.pid)

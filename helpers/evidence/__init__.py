@@ -1,0 +1,1 @@
+"""What the engine itself says: batches, stages, checkpoint and shuffle files, refusals."""

@@ -1,0 +1,30 @@
+"""Which shuffle task an event went through: its key decides."""
+
+from dataclasses import replace
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from helpers.errors import LabError
+from helpers.ruler.probe import Load
+from helpers.ruler.probe_process import KEY_CYCLE, pick_keys
+from helpers.ruler.trace import Trace
+
+
+def by_task(trace: Trace, spark: SparkSession, partitions: int) -> dict[int, Trace]:
+    """The trace of a `groupBy("key")`, split by the task of its shuffle; the one with the most events first."""
+    if not len(trace.samples):
+        raise LabError(f"{trace.name}: no event was measured, so there is nothing to split.")
+    load = Load(**trace.meta["load"])
+    key = pick_keys(load, KEY_CYCLE)[trace.samples["event"] % KEY_CYCLE]
+    task = task_of_keys(spark, load.keys, partitions)[key]
+    parts = {n: replace(trace, name=f"task {n}", samples=trace.samples[task == n]) for n in range(partitions)}
+    return dict(sorted(parts.items(), key=lambda item: -len(item[1].samples)))
+
+
+def task_of_keys(spark: SparkSession, keys: int, partitions: int) -> np.ndarray:
+    """The task of each of the probe's keys: `pmod(hash(key), partitions)`, and Spark itself is asked for it."""
+    key = F.concat(F.lit("k"), F.col("id").cast("string")).cast("binary")
+    rows = spark.range(keys, numPartitions=1).select(F.pmod(F.hash(key), F.lit(partitions)))
+    return np.array([row[0] for row in rows.collect()])

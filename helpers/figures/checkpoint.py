@@ -1,0 +1,121 @@
+"""Figures of lesson 04: pauses at boundaries, files within a batch, tail latency against replay."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from helpers.errors import LabError
+from helpers.evidence.checkpoint import boundaries, boundary_cost, boundary_times, replayed, written
+from helpers.figures.latency import (
+    INK,
+    legend,
+    limits,
+    log_ms,
+    look_of,
+    looks,
+    ms,
+    new_figure,
+    on_log_axis,
+    plain,
+    some_of,
+    style,
+    tax_bars,
+)
+from helpers.ruler.trace import Trace
+
+FILES = {"offsets": ("#E69F00", "o"), "state": ("#009E73", "^"), "commits": ("#CC79A7", "D")}
+CHOSEN = "#D55E00"
+PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9}  # behind words that data may cross
+
+
+def interval_panels(traces: Sequence[Trace], title: str = "Latency over time (ms, log scale)") -> Figure:
+    """One row per trace on the same axes: every event a point, every batch boundary a line."""
+    with style():
+        figure = new_figure("latency over time, interval by interval", 1.5 + 1.45 * len(traces))
+        rows = figure.subplots(len(traces), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        low, high = limits(traces)
+        for ax, trace in zip(rows, traces, strict=True):
+            keep = np.union1d(some_of(len(trace.samples)), np.flatnonzero(trace.latency > trace.percentile(97)))
+            x, y = trace.elapsed()[keep], on_log_axis(trace.latency)[keep]
+            colour = look_of(trace).colour
+            ax.plot(x, y, ".", color=colour, alpha=0.35, markersize=5, markeredgewidth=0, rasterized=True)
+            for at in boundary_times(trace):
+                ax.axvline(at, color=INK, linewidth=1.3, linestyle=(0, (5, 2)), zorder=1)
+            log_ms(ax, "y", low, high * 6, label="ms")
+            ax.grid(False, axis="y", which="minor")
+            words = f"{trace.name}: p50 {ms(trace.p50)} ms, p99 {ms(trace.p99)} ms"
+            ax.text(0.008, 0.95, words, transform=ax.transAxes, va="top", weight="bold", bbox=PAPER)
+        rows[-1].set_xlim(0, max(float(trace.elapsed().max()) for trace in traces))
+        rows[-1].xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        rows[-1].set_xlabel("measured time (s); dashed: an interval ends")
+        rows[0].set_title(title, pad=10)
+    return figure
+
+
+def file_times(traces: Sequence[Trace], title: str = "When the checkpoint's files appear") -> Figure:
+    """One row per trace: where in its batch each file was written, from the batch's start to its end."""
+    with style():
+        figure = new_figure("when the checkpoint's files appear", 2.1 + 0.85 * len(traces))
+        ax = figure.subplots()
+        handles, furthest = {}, 100.0
+        for row, trace in enumerate(traces):
+            ax.hlines(row, 0, 100, color=look_of(trace).colour, linewidth=9, alpha=0.3, zorder=1)
+            for (kind, (colour, marker)), nudge in zip(FILES.items(), (-0.16, 0.0, 0.16), strict=True):
+                shares = [100 * one.share for one in written(trace, kind)]
+                drawn = {"color": colour, "markersize": 11, "markeredgecolor": INK, "zorder": 3}
+                (line,) = ax.plot(shares, np.full(len(shares), row + nudge), marker, label=f"{kind}/", **drawn)
+                if shares:
+                    handles.setdefault(kind, line)
+                    furthest = max(furthest, *shares)
+        for edge in (0, 100):
+            ax.axvline(edge, color=INK, linewidth=1.3, linestyle=(0, (5, 2)), zorder=0)
+        ax.set_xlim(-4, furthest + 4)
+        ax.set_ylim(len(traces) - 0.5, -0.5)
+        ax.set_yticks(range(len(traces)), [trace.name for trace in traces])
+        ax.tick_params(axis="y", length=0, labelsize=14)
+        ax.grid(False, axis="y")
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0f} %"))
+        ax.set_xlabel("time since the batch began (% of the batch; 100 % is its end)")
+        legend(ax, title, list(handles.values()))
+    return figure
+
+
+def pause_bars(
+    names: Sequence[str], traces: Sequence[Trace], interval: float, title: str = "What a boundary costs"
+) -> Figure:
+    """What an interval takes beyond itself, by phase; under each name the pause that the ruler saw."""
+    seen = [np.median([stop.ms for stop in boundaries(trace)] or [0]) for trace in traces]
+    labels = [f"{name}\n(no result for {pause:,.0f} ms)" for name, pause in zip(names, seen, strict=True)]
+    return tax_bars(labels, [boundary_cost(trace, interval) for trace in traces], title)
+
+
+def trade_off(
+    intervals: Sequence[int], traces: Sequence[Trace], choice: int, title: str = "Tail latency against replay"
+) -> Figure:
+    """p99 over the events that a crash repeats in the worst case, one point per interval; yours is ringed."""
+    if choice not in intervals:
+        raise LabError(f"{choice!r} s was not measured: choose one of {', '.join(map(str, intervals))}.")
+    with style():
+        figure = new_figure("tail latency against replay", 5.0)
+        ax = figure.subplots()
+        look = looks([traces[0]])[0]
+        x = np.array([replayed(trace.meta["load"]["rate"], at) for at, trace in zip(intervals, traces, strict=True)])
+        y = on_log_axis(np.array([trace.p99 for trace in traces]))
+        ax.plot(x, y, color=look.colour, marker="o", markersize=10, label="p99 of one run per interval")
+        for at, here, value in zip(intervals, x, y, strict=True):
+            words = f"{at} s: {ms(value)} ms"
+            ax.annotate(words, (here, value), (14, 7), textcoords="offset points", ha="left", va="bottom", bbox=PAPER)
+        mine = list(intervals).index(choice)
+        ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": CHOSEN, "markeredgewidth": 3}
+        ax.plot(x[mine], y[mine], "o", label=f"your choice: {choice} s", **ring)
+        ax.set_xscale("log")
+        ax.set_xlim(x.min() / 1.6, x.max() * 2.4)
+        ax.set_xticks(x, [plain(value) for value in x])
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel("events replayed in the worst case (rate × interval, log scale)")
+        log_ms(ax, "y", y.min() / 2, y.max() * 3, label="p99 latency (ms, log scale)")
+        ax.grid(False, axis="y", which="minor")
+        legend(ax, title)
+    return figure

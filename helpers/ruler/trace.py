@@ -1,0 +1,204 @@
+"""A run's samples with their provenance: what was measured, on what, and what was lost."""
+
+import json
+import platform
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from helpers.engines.java import find_java
+from helpers.engines.machine import core_count, memory_bytes
+from helpers.errors import LabError
+from helpers.ruler.probe import SAMPLE
+
+PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p99.9": 99.9, "max": 100}
+FROZEN_MS = 1_500  # between two sends or looks at the clock, which come every 5 ms
+LATE_SHARE = 0.01  # more late sends than this and the schedule was not kept
+
+
+@dataclass
+class Trace:
+    """The measured samples of one run, or of several rounds of the same run joined together.
+
+    `meta` holds the provenance and, per round, the probe's summary and the query's progress.
+    """
+
+    name: str
+    samples: np.ndarray  # dtype SAMPLE, warm-up already dropped
+    meta: dict = field(default_factory=dict)
+
+    @property
+    def latency(self) -> np.ndarray:
+        """Milliseconds from when each event was due to when its result was there."""
+        return (self.samples[self.clock] - self.samples["due"]) * 1000
+
+    @property
+    def clock(self) -> str:
+        """Which of a sample's times ends its latency."""
+        return "received" if self.meta.get("clock") == "received" else "appended"
+
+    @property
+    def rounds(self) -> list[dict]:
+        return self.meta.get("rounds", [])
+
+    def total(self, what: str) -> int:
+        """Sum over the rounds of `sent`, `lost`, `duplicated`, `rows` or `send_errors`."""
+        return sum(one[what] for one in self.rounds)
+
+    @property
+    def lost(self) -> int:
+        return self.total("lost")
+
+    @property
+    def duplicated(self) -> int:
+        return self.total("duplicated")
+
+    @property
+    def late_share(self) -> float:
+        """The part of the events that were sent over 20 ms late, in the worst round."""
+        return max((one["late_share"] for one in self.rounds), default=0.0)
+
+    @property
+    def schedule_kept(self) -> bool:
+        return self.late_share <= LATE_SHARE
+
+    @property
+    def frozen(self) -> bool:
+        """True if the sender itself once stood still for longer than any query could make it: the machine did."""
+        return any(one.get("standstill_ms", 0) > FROZEN_MS for one in self.rounds)
+
+    @property
+    def note(self) -> str:
+        """What a reader must know about this run; empty if there is nothing."""
+        if self.frozen:
+            return (
+                f"Note: {self.name}: this machine stood still for over {FROZEN_MS / 1000:g} s, the ruler included. "
+                "It is suspended, or far too busy: these figures say more about it than about Spark."
+            )
+        if self.schedule_kept:
+            return ""
+        return (
+            f"Note: {self.name}: {self.late_share:.0%} of the events were sent over 20 ms late: this machine could not "
+            "keep the schedule. Latency counts from when they were due, so the figures are still honest."
+        )
+
+    def percentile(self, which: float) -> float:
+        if len(self.samples) == 0:
+            raise LabError(f"{self.name}: no event was measured, so there is no percentile to give.")
+        return float(np.percentile(self.latency, which))
+
+    @property
+    def p50(self) -> float:
+        return self.percentile(50)
+
+    @property
+    def p99(self) -> float:
+        return self.percentile(99)
+
+    def summary(self) -> dict[str, float]:
+        """p50 to max in milliseconds."""
+        return {name: self.percentile(which) for name, which in PERCENTILES.items()}
+
+    def ecdf(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted latencies, and the share of events at or below each."""
+        values = np.sort(self.latency)
+        return values, np.arange(1, len(values) + 1) / len(values)
+
+    def windows(self, seconds: float = 1.0, which: float = 50) -> tuple[np.ndarray, np.ndarray]:
+        """(seconds since the start of each window, percentile of the events due in it)."""
+        elapsed = self.elapsed()
+        number = np.floor(elapsed / seconds).astype(int)
+        present = np.unique(number)
+        return present * seconds, np.array([np.percentile(self.latency[number == n], which) for n in present])
+
+    def elapsed(self) -> np.ndarray:
+        """Measured seconds at which each event was due; rounds follow each other without their pauses."""
+        seconds = np.zeros(len(self.samples))
+        before = 0.0
+        for one in self.rounds:
+            inside = (self.samples["due"] >= one["measure_from"]) & (self.samples["due"] < one["measure_to"])
+            seconds[inside] = self.samples["due"][inside] - one["measure_from"] + before
+            before += one["measure_to"] - one["measure_from"]
+        return seconds
+
+    def save(self, path: str | Path) -> Path:
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            np.savez_compressed(file, samples=self.samples, name=self.name, meta=json.dumps(self.meta))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trace":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return cls(str(file["name"]), file["samples"], json.loads(str(file["meta"])))
+        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error) as problem:
+            raise LabError(f"{path} is not a saved run: {problem}") from problem
+
+    @classmethod
+    def join(cls, rounds: "list[Trace]") -> "Trace":
+        """Rounds of the same run as one trace."""
+        first = rounds[0]
+        meta = first.meta | {"rounds": [one for trace in rounds for one in trace.rounds]}
+        return cls(first.name, np.concatenate([trace.samples for trace in rounds]), meta)
+
+
+def measured(samples: list[np.ndarray], summary: dict) -> np.ndarray:
+    """All samples but those of the warm-up."""
+    every = np.concatenate([*samples, np.empty(0, SAMPLE)])
+    return every[(every["due"] >= summary["measure_from"]) & (every["due"] < summary["measure_to"])]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times larger one run's percentile is, with a 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:,.1f}× (95 %: {self.low:,.1f} to {self.high:,.1f})"
+
+
+def ratio(slow: Trace, fast: Trace, which: float = 50, draws: int = 300, seed: int = 1) -> Ratio:
+    """`slow` over `fast` at one percentile.
+
+    Neighbouring latencies resemble each other (they share a batch, a pause), so the bootstrap draws
+    whole seconds, not single samples: an interval from single samples would be far too narrow.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = [redraw(slow, which, draws, rng), redraw(fast, which, draws, rng)]
+    low, high = np.percentile(drawn[0] / drawn[1], [2.5, 97.5])
+    if min(trace.elapsed().max() for trace in (slow, fast)) < 1:
+        low = high = np.nan  # one block each: nothing to draw from
+    return Ratio(slow.percentile(which) / fast.percentile(which), float(low), float(high))
+
+
+def redraw(trace: Trace, which: float | Sequence[float], draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Percentiles of `draws` bootstrap samples, each made of whole seconds of the trace."""
+    second = np.floor(trace.elapsed()).astype(int)
+    blocks = [trace.latency[second == n] for n in np.unique(second)]
+    if not blocks:
+        raise LabError(f"{trace.name}: no event was measured, so there is nothing to compare.")
+    picks = rng.integers(len(blocks), size=(draws, len(blocks)))
+    return np.array([np.percentile(np.concatenate([blocks[i] for i in pick]), which) for pick in picks])
+
+
+def provenance() -> dict:
+    """What this run ran on; the backend and the settings are added by the experiment."""
+    packages = ("pyspark", "confluent-kafka", "kafka-python")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": f"{core_count()} cores, {memory_bytes() / 2**30:.0f} GiB, {platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "java": f"{find_java().version} ({find_java().vendor})",
+        "versions": {name: version(name) for name in packages},
+    }
