@@ -1,8 +1,9 @@
 # Microbatch to Milliseconds. Every target sets up what it needs; the second time that takes no time.
 #   make lab     the series in JupyterLab          make test    every test
-#   make race    the headline in this terminal     make check   the fast tests and the linter
+#   make race    the headline in this terminal     make check   linter, types and the fast tests
 #   make bench   all figures, about 20 minutes     make doctor  what this machine has and lacks
-#   make clean   remove all that was made here     make setup   only set up
+#   make fresh LESSON=03  that lesson anew         make clean   remove all of this but my_lessons
+#   make setup   only set up                       make lock    renew requirements.lock
 
 # The newest Python that pyspark supports and that is here; PYTHON=… chooses another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -10,12 +11,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyrefly check --summary=none
 
-.PHONY: race lab test check bench doctor setup clean help
+.PHONY: race lab fresh test check bench doctor setup lock clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,5s/^# *//p' Makefile
+	@sed -n '2,6s/^# *//p' Makefile
 
 race: setup
 	@$(BIN)/python -m helpers race $(ARGS)
@@ -26,13 +28,16 @@ bench: setup
 lab: setup
 	@$(BIN)/python -m helpers lab $(ARGS)
 
+fresh: $(READY)
+	@$(BIN)/python -m helpers fresh $(LESSON)
+
 check: $(READY)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(LINT)
 	@$(BIN)/python -m pytest -q -m "not (engine or docker or commands or browser)"
 
 test: setup
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/python -m pytest
+	@$(LINT)
+	@$(BIN)/python -m pytest $(ARGS)
 	@LAB_PACE=quick $(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
 		--nbval-cell-timeout=600 --nbval-kernel-startup-timeout=120 notebooks
 
@@ -43,16 +48,25 @@ doctor: $(READY)
 setup: $(READY)
 	@$(BIN)/python -m helpers jars
 
-$(READY): requirements.txt
+$(READY): requirements.lock
 	@test -n "$(PYTHON)" || { echo "Sorry: this needs Python 3.11 or newer (pyspark 4.3 does), and none was found."; \
 		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12"; exit 1; }
 	@echo "setup: Python packages into $(VENV) (1.2 GB on disk, a minute or two, once)"
 	@"$(PYTHON)" -m venv --clear $(VENV) || { echo "Sorry: '$(PYTHON) -m venv' failed. On Debian and Ubuntu:" \
 		"apt install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt || { \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock || { \
 		echo "Sorry: the Python packages could not be installed. The first run needs a network;" \
 		"run the same command again once you are online."; exit 1; }
 	@touch $@
+
+# All packages at one moment, for every Python and system at once. What still fits requirements.txt stays as it is;
+# ARGS=--upgrade takes the newest of everything else.
+lock:
+	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && "$(PYTHON)" -m venv "$$scratch" && \
+		"$$scratch/bin/python" -m pip install --quiet --disable-pip-version-check uv==0.13.8 && \
+		"$$scratch/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
+			--output-file requirements.lock requirements.txt
 
 clean:
 	rm -rf $(VENV) .cache build .pytest_cache .ruff_cache
