@@ -1,15 +1,106 @@
-"""How long to measure: `quick` for CI and impatient people, `full` for the numbers."""
+"""One place for every setting: where things live, each LAB_* variable with its default and its sentence, the paces."""
 
 import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
 
 from helpers.errors import LabError
 
-PACES = ("quick", "full")
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+NOTEBOOKS = ROOT / "notebooks"
+
+# -- the numbers that several places share
+
+SLOTS = 4  # task slots of a lesson, the race and the bench, unless they ask for others
+FETCH_WAIT_MS = 10  # how long a fetch of the tuned queries may wait; Kafka's own default is 500
+LINGER_MS = 1  # of producer and sink, where a run is tuned for its tail
+INTERVAL = "5 minutes"  # of Real-Time Mode, where the interval is not what is studied
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long is measured, in seconds: each run of a lesson, and each trigger of the race."""
+
+    seconds: float
+    warmup: float
+    race_seconds: float
+    race_warmup: float
+
+
+PACES = {
+    "quick": Pace(seconds=6, warmup=4, race_seconds=20, race_warmup=8),
+    "full": Pace(seconds=20, warmup=10, race_seconds=60, race_warmup=15),
+}
+
+
+# -- the variables
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A LAB_* variable: what it may say (`form`, and the same in words), and what holds without it."""
+
+    form: str
+    words: str
+    default: str = ""
+
+
+SERVER = r"(\[[\da-fA-F:]+\]|[^\s:,]+):\d+"
+VARIABLES = {
+    "LAB_CACHE": Variable(r".+", "a folder", ".cache"),
+    "LAB_KAFKA": Variable(
+        r"(?i)auto|testcontainers|embedded|external", "auto, testcontainers, embedded or external", "auto"
+    ),
+    "LAB_KAFKA_BOOTSTRAP": Variable(rf"{SERVER}(\s*,\s*{SERVER})*", "host:port, for example localhost:9092"),
+    "LAB_KAFKA_IMAGE": Variable(r"[a-z0-9][\w.:/@-]*", "an image name, for example apache/kafka:latest"),
+    "LAB_KAFKA_PORT": Variable(r"\d+", "a port from 1024 to 65535, or unset it to get a free one"),
+    "LAB_PACE": Variable(r"(?i)quick|full", "quick or full", "quick"),
+    "LAB_SPARK_MASTER": Variable(
+        r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn",
+        f"a Spark master, for example local[{SLOTS}] or spark://host:7077",
+    ),
+}
+
+
+def given(name: str) -> str:
+    """What a variable says, or its default; a sentence if that makes no sense."""
+    variable = VARIABLES[name]
+    value = os.environ.get(name, "").strip()
+    if value and fault(name, value):
+        raise LabError(f"{name} is {value!r}: {fault(name, value)}.")
+    return value or variable.default
+
+
+def fault(name: str, value: str) -> str:
+    """What to use instead of this value; empty if it makes sense."""
+    fits = re.fullmatch(VARIABLES[name].form, value)
+    if fits and name == "LAB_KAFKA_PORT":
+        fits = 1024 <= int(value) <= 65535
+    return "" if fits else f"use {VARIABLES[name].words}"
 
 
 def pace() -> str:
-    """LAB_PACE: quick (default) or full."""
-    chosen = (os.environ.get("LAB_PACE") or "quick").strip().lower()
-    if chosen not in PACES:
-        raise LabError(f"LAB_PACE is {chosen!r}: it can be {' or '.join(PACES)}.")
-    return chosen
+    """The name of the pace: quick or full."""
+    return given("LAB_PACE").lower()
+
+
+def kafka_backend() -> str:
+    """The kind of broker to go for: an address of one's own makes `auto` mean `external`."""
+    wanted = given("LAB_KAFKA").lower()
+    return "external" if wanted == "auto" and os.environ.get("LAB_KAFKA_BOOTSTRAP", "").strip() else wanted
+
+
+def cache_dir() -> Path:
+    """Downloads that survive between runs; a relative LAB_CACHE counts from the checkout."""
+    return (ROOT / Path(given("LAB_CACHE")).expanduser()).resolve()
+
+
+def shown(path: str | Path) -> str:
+    """A path as a reader of the checkout knows it: relative to the checkout or the home folder if it is inside."""
+    path = Path(path)
+    for base, name in ((ROOT, ""), (Path.home(), "~/")):
+        if path.is_relative_to(base):
+            return f"{name}{path.relative_to(base)}"
+    return str(path)
