@@ -1,11 +1,15 @@
 """Every event is accounted for: lost, duplicated or back, by id and by running count."""
 
+import io
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from helpers.errors import LabError
-from helpers.ruler.probe import RATES, Load
-from helpers.ruler.probe_process import Ledger, pick_keys
+from helpers.ruler.ledger import Ledger
+from helpers.ruler.load import RATES, Load, pick_keys
+from helpers.ruler.probe import Probe
 
 
 def by_id(event: int) -> dict:
@@ -64,6 +68,47 @@ def test_a_count_beyond_what_was_sent_accounts_for_no_more_than_that():
     ledger = sent(b"a", b"a")
     assert ledger.returned(b"a", {"count": 5}) == [0, 1]
     assert ledger.out == set()
+    assert ledger.overcounted == 3
+
+
+def test_a_query_that_counts_an_event_twice_is_found_out_however_many_follow():
+    ledger = sent(b"a", b"a")
+    ledger.returned(b"a", {"count": 3})
+    for event in range(2, 6):
+        ledger.sent(event, b"a")
+        assert ledger.returned(b"a", {"count": event + 2}) == [event]
+    assert (ledger.overcounted, ledger.out) == (1, set())
+
+
+def test_an_event_that_the_broker_did_not_take_is_unsent_not_lost():
+    ledger = sent(b"a", b"a", b"a")
+    ledger.failed(1, b"a")
+    ledger.failed(1, b"a")
+    assert (ledger.unsent, ledger.out) == (1, {0, 2})
+    assert ledger.returned(b"a", {"count": 2}) == [0, 2]
+    assert (ledger.overcounted, ledger.out) == (0, set())
+
+
+@pytest.mark.parametrize("row", [{"total": 5}, {}, None, "text", b"bytes", [1]])
+def test_a_row_that_belongs_to_no_event_gets_a_sentence(row):
+    with pytest.raises(LabError, match="neither `event_id` nor `count`"):
+        sent(b"a").returned(b"a", row)
+
+
+def test_a_misspelt_setting_of_a_run_gets_a_sentence():
+    with pytest.raises(LabError, match=r"second: no such setting of a run. There are rate, seconds, "):
+        Load().changed(second=3)
+    assert Load().changed(seconds=3).seconds == 3
+
+
+def test_a_probe_that_is_killed_in_the_middle_of_a_frame_has_said_what_came_before():
+    whole = b'{"kind": "samples", "bytes": 32, "phase": "measuring"}\n' + bytes(32)
+    for cut in range(1, len(whole)):
+        probe = Probe.__new__(Probe)
+        probe.samples, probe.status, probe.summary = [], {}, None
+        probe._process = SimpleNamespace(stdout=io.BytesIO(whole + whole[:cut]))
+        probe._read()
+        assert len(probe.samples) == 1 and probe.summary is None
 
 
 def test_keys_are_counted_apart():

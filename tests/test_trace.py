@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from helpers.commands.report import about
 from helpers.errors import LabError
-from helpers.ruler.probe import SAMPLE
+from helpers.ruler.load import SAMPLE
+from helpers.ruler.provenance import provenance
 from helpers.ruler.trace import Trace, measured, ratio
 
 START = 1_800_000_000.0  # seconds since the epoch, as the probe counts
@@ -187,6 +189,36 @@ def test_a_ratio_reads_as_a_sentence():
 def test_a_machine_that_stood_still_is_named_before_anything_else():
     slow = make([5.0] * 100)
     slow.rounds[0] |= {"standstill_ms": 1_400, "late_share": 0.0}
-    assert not slow.frozen and slow.note == ""
+    assert not slow.spoilt and slow.note == ""
     slow.rounds[0] |= {"standstill_ms": 1_600, "late_share": 0.9}
-    assert slow.frozen and "stood still" in slow.note
+    assert slow.spoilt and "stood still" in slow.note
+
+
+def test_a_clock_that_was_set_spoils_a_run():
+    run = make([5.0] * 100)
+    run.rounds[0]["clock_step_ms"] = 30
+    assert not run.spoilt
+    run.rounds[0]["clock_step_ms"] = 3_600_000
+    assert "clock was set" in run.spoilt and "clock was set" in run.note
+
+
+def test_what_was_not_sent_and_what_was_counted_twice_is_said():
+    run = make([5.0] * 100)
+    run.rounds[0] |= {"send_errors": 7, "overcounted": 2}
+    assert "did not take 7 of 100 events" in run.note and "counted 2 events more" in run.note
+    assert run.duplicated == 2
+
+
+def test_a_round_that_was_made_again_is_remembered_in_the_whole():
+    rounds = [make([5.0] * 100), make([5.0] * 100, start=START + 60)]
+    rounds[1].rounds[0]["redone"] = "in the first attempt the machine stood still"
+    assert [one.get("redone", "") for one in Trace.join(rounds).rounds] == ["", rounds[1].rounds[0]["redone"]]
+
+
+@pytest.mark.parametrize(("clock", "end"), [("appended", "broker appended"), ("received", "result was read")])
+def test_a_report_names_the_clock_and_all_that_a_figure_depends_on(clock, end):
+    of_spark = {"slots": 4, "collector": "PS Scavenge", "heap_mib": 1_820, "checkpoint_manager": "SomeManager"}
+    said = about(make([5.0], clock=clock, backend="embedded", **provenance(), **of_spark))
+    assert end in said
+    for part in (provenance()["commit"], "PS Scavenge", "heap 1,820 MiB", "SomeManager", "4 slots"):
+        assert part in said

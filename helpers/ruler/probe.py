@@ -7,9 +7,7 @@ How it measures:
   milliseconds, so half a millisecond is added, and due times are spread over the millisecond
   (`Load.due`): right on average. (With an external broker, which has a clock of its own, it is the
   time at which the result was read.)
-* A result that carries `event_id` accounts for that event. A result that carries `count` (a running
-  count per key) accounts for every event of its key up to that count: a micro-batch writes one row
-  per key and batch, and each event in it is timed all the same.
+* Which result accounts for which event is the ledger's rule: `helpers.ruler.ledger`.
 """
 
 import json
@@ -17,69 +15,19 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict
 
 import numpy as np
 
 from helpers.engines import janitor
 from helpers.errors import LabError
-from helpers.paths import ROOT
-
-RATES = (1, 20_000)
-GOLDEN = (5**0.5 - 1) / 2  # its multiples fill the unit interval evenly
-SAMPLE = np.dtype([("event", "i8"), ("due", "f8"), ("appended", "f8"), ("received", "f8")])
-
-
-@dataclass(frozen=True)
-class Load:
-    """What is sent and for how long; every number that defines a run."""
-
-    rate: int = 1_000  # events per second
-    seconds: float = 20  # measured
-    warmup: float = 8  # sent before that, from the first result on, and dropped
-    payload: int = 128  # bytes
-    keys: int = 50
-    skew: float = 0.0  # 0: all keys alike; above 1: Zipf with this exponent
-    linger_ms: float = 0
-    client: str = "confluent-kafka"  # the producer; or "kafka-python"
-    patience: float = 60  # how long the first result may take
-    drain: float = 20  # how long the last results may take
-
-    def due(self, event: int) -> float:
-        """Seconds from the start at which an event is due.
-
-        Each event moves a little within its own slot, by up to a millisecond, always alike: without
-        that, a rate of 1,000 per second would meet the broker's whole milliseconds always at the same
-        point, and rounding would not average out.
-        """
-        return event / self.rate + event * GOLDEN % 1 * min(0.001, 1 / self.rate)
-
-    def __post_init__(self) -> None:
-        low, high = RATES
-        if not low <= self.rate <= high:
-            raise LabError(
-                f"rate={self.rate}: the probe sends from {low} to {high:,} events per second. One laptop process "
-                "cannot keep an honest schedule beyond that."
-            )
-        if not 0 < self.seconds <= 86_400 or not 0 <= self.warmup <= 3_600:
-            raise LabError(
-                f"seconds={self.seconds}, warmup={self.warmup}: measure for more than 0 seconds and at most a day, "
-                "after at most an hour of warm-up."
-            )
-        if not 0 <= self.linger_ms <= 1_000:
-            raise LabError(f"linger_ms={self.linger_ms}: choose from 0 to 1,000 milliseconds.")
-        if not 0 <= self.payload <= 100_000:
-            raise LabError(f"payload={self.payload}: choose from 0 to 100,000 bytes.")
-        if not 1 <= self.keys <= 1_000_000:
-            raise LabError(f"keys={self.keys}: choose from 1 to 1,000,000 keys.")
-        if self.skew != 0 and not 1 < self.skew <= 10:
-            raise LabError(f"skew={self.skew}: 0 means uniform keys; a Zipf exponent must be above 1, and at most 10.")
-        if self.client not in ("confluent-kafka", "kafka-python"):
-            raise LabError(f"client={self.client!r}: it can be 'confluent-kafka' or 'kafka-python'.")
+from helpers.ruler.load import SAMPLE, Load
+from helpers.settings import ROOT
 
 
 class Probe:
-    """The parent's side: start it, poll it for samples, read its summary."""
+    """The parent's side: start it, poll it for samples, read its summary. As a context it is stopped at the end."""
 
     def __init__(self, bootstrap: str, events: str, results: str, load: Load, clock: str = "appended") -> None:
         self.load, self.clock = load, clock
@@ -96,12 +44,19 @@ class Probe:
             start_new_session=True,
         )
         janitor.kill_at_exit(self._process.pid)
-        settings = {"bootstrap": bootstrap, "events": events, "results": results, "load": asdict(load), "clock": clock}
-        self._process.stdin.write(json.dumps(settings).encode() + b"\n")
-        self._process.stdin.flush()
-        threading.Thread(target=self._read_stderr, daemon=True).start()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        threading.Thread(target=self._read_stderr, daemon=True).start()
+        settings = {"bootstrap": bootstrap, "events": events, "results": results, "load": asdict(load), "clock": clock}
+        with suppress(OSError):  # it died at once: `result` says so
+            self._process.stdin.write(json.dumps(settings).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def __enter__(self) -> "Probe":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
 
     def wait(self, seconds: float) -> bool:
         """True once it has finished (or died)."""
@@ -112,25 +67,34 @@ class Probe:
         """The summary, or a sentence about why there is none."""
         if self.summary is None:
             tail = "\n".join(self._lines)
-            raise LabError(f"The probe ended without a result (exit code {self._process.poll()}). It said:\n{tail}")
+            raise LabError(
+                f"The probe ended without a result (exit code {self._process.wait(5)}): measure again. "
+                + (f"It said:\n{tail}" if tail else "It said nothing: somebody killed it.")
+            )
         if "error" in self.summary:
             raise LabError(self.summary["error"])
         return self.summary
 
     def stop(self) -> None:
+        """End it. Safe to call twice."""
         if self._process.poll() is None:
             janitor.end_group(self._process.pid, grace=1)
         self._process.wait()
-        self._process.stdin.close()
+        with suppress(OSError):  # what it never read is of no use any more
+            self._process.stdin.close()
         self._reader.join(5)
         janitor.forget(self._process.pid)
 
     def _read(self) -> None:
+        """Frame after frame, until it ends; one that is cut off (it was killed) is not a frame."""
         out = self._process.stdout
-        while line := out.readline():
+        while (line := out.readline()).endswith(b"\n"):
             frame = json.loads(line)
             if frame["kind"] == "samples":
-                self.samples.append(np.frombuffer(out.read(frame["bytes"]), SAMPLE))
+                data = out.read(frame["bytes"])
+                if len(data) < frame["bytes"]:
+                    return
+                self.samples.append(np.frombuffer(data, SAMPLE))
                 self.status = frame
             else:
                 self.summary = frame

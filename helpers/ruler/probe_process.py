@@ -11,69 +11,20 @@ import queue
 import sys
 import threading
 import time
-from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
 from helpers.errors import LabError
-from helpers.ruler.probe import SAMPLE, Load
+from helpers.ruler.ledger import Ledger
+from helpers.ruler.load import KEY_CYCLE, SAMPLE, Load, pick_keys
 
 STREAM_SECONDS = 0.25
+CHECK_SECONDS = 0.05  # how often the sender looks up from its work, however far behind it is
 LATE_SECONDS = 0.020  # a send this far behind its schedule counts as late
+QUEUE_KB = 131_072  # what waits for the broker must not eat the memory
 HALF_A_STEP = 0.0005  # the broker's clock counts whole milliseconds, rounded down
 LAZY = {"fetch.min.bytes": 65_536}  # the broker has stamped the results: reading them at leisure disturbs less
-KEY_CYCLE = 65_536  # keys are drawn once, then repeat
-
-
-def pick_keys(load: Load, how_many: int, seed: int = 7) -> np.ndarray:
-    """Which key each event has: uniform, or Zipf-distributed with exponent `skew`."""
-    rng = np.random.default_rng(seed)
-    if load.skew == 0:
-        return rng.integers(load.keys, size=how_many)
-    weights = 1.0 / np.arange(1, load.keys + 1) ** load.skew
-    return rng.choice(load.keys, size=how_many, p=weights / weights.sum())
-
-
-class Ledger:
-    """Which events are out and which are back: loss and duplicates, for both kinds of result."""
-
-    def __init__(self) -> None:
-        self.out: set[int] = set()
-        self.rows = 0
-        self.duplicated = 0
-        self._back: set[int] = set()
-        self._waiting: dict[bytes, deque[int]] = {}
-        self._counted: dict[bytes, int] = {}
-
-    def sent(self, event: int, key: bytes) -> None:
-        self.out.add(event)
-        self._waiting.setdefault(key, deque()).append(event)
-
-    def returned(self, key: bytes, result: dict) -> list[int]:
-        """The events that this result row is the first to account for."""
-        self.rows += 1
-        if "count" in result:
-            new = self._by_count(key, int(result["count"]))
-        else:
-            new = self._by_id(int(result["event_id"].rsplit("-", 1)[1]))
-        self.duplicated += not new
-        return new
-
-    def _by_id(self, event: int) -> list[int]:
-        if event in self._back:
-            return []
-        self._back.add(event)
-        self.out.discard(event)
-        return [event]
-
-    def _by_count(self, key: bytes, count: int) -> list[int]:
-        if key not in self._waiting:
-            raise LabError(f"A result has the key {key!r}, which no event had: does the query write the event's key?")
-        waiting, before = self._waiting[key], self._counted.get(key, 0)
-        new = [waiting.popleft() for _ in range(min(count - before, len(waiting)))]
-        self._counted[key] = max(count, before)
-        self.out.difference_update(new)
-        return new
 
 
 class Run:
@@ -87,9 +38,11 @@ class Run:
         self.phase = "waiting for the first result"
         self.start = time.time() + 0.5  # event 0 is due then
         self.measure_from: float | None = None  # known once the first result is back
-        self.sent = self.late = self.send_errors = 0
-        self.worst_slip = self.standstill = self.collector_cpu = 0.0
+        self.sent = self.late = 0
+        self.worst_slip = self.standstill = self.clock_step = self.collector_cpu = 0.0
+        self.taken_at = self.start  # when the broker last took an event
         self.fault = ""
+        self._clocks = time.time() - time.monotonic()
         self._fresh: queue.SimpleQueue = queue.SimpleQueue()
         self._over = threading.Event()
 
@@ -114,10 +67,12 @@ class Run:
             "rows": self.ledger.rows,
             "lost": len(self.ledger.out),
             "duplicated": self.ledger.duplicated,
-            "send_errors": self.send_errors,
+            "overcounted": self.ledger.overcounted,
+            "send_errors": self.ledger.unsent,
             "late_share": self.late / self.sent,
             "worst_slip_ms": self.worst_slip * 1000,
             "standstill_ms": self.standstill * 1000,
+            "clock_step_ms": self.clock_step * 1000,
             **cost,
         }
 
@@ -129,7 +84,7 @@ class Run:
         keys = pick_keys(self.load, KEY_CYCLE).tolist()
         names = [b"k%d" % key for key in range(self.load.keys)]
         event = f'{{"event_id": "{self.id}-%d", "event_time": %d, "payload": "{"x" * self.load.payload}"}}'
-        meter, before = None, time.time()
+        meter, before, checked = None, time.time(), 0.0
         while True:
             due = self.start + self.load.due(self.sent)
             if self.measure_from is not None:
@@ -140,17 +95,23 @@ class Run:
                 self.phase = "warming up" if meter is None else "measuring"
             now = time.time()
             self.standstill, before = max(self.standstill, now - before), now
-            if due > now:
-                self.check(now)
+            if due > now or now > checked + CHECK_SECONDS:
+                checked = now
                 poll()
-                time.sleep(max(0.0, min(due - time.time(), 0.005)))
-                continue
+                self.check(now, due)
+                if due > now:
+                    time.sleep(max(0.0, min(due - time.time(), 0.005)))
+                    continue
             self.late += now - due > LATE_SECONDS
             self.worst_slip = max(self.worst_slip, now - due)
             key = names[keys[self.sent % KEY_CYCLE]]
             self.ledger.sent(self.sent, key)
-            send(key, (event % (self.sent, due * 1000)).encode())
+            value = (event % (self.sent, due * 1000)).encode()
+            while not send(self.sent, key, value):  # its queue is full: the broker is slower than the schedule
+                poll(0.01)
+                self.check(time.time(), due)
             self.sent += 1
+        assert meter is not None
         cost = {name: (self.meter()[name] - meter[name]) for name in meter}
         flush()
         return {
@@ -158,13 +119,25 @@ class Run:
             "probe_core_share": cost["process"] / cost["wall"],
         }
 
-    def check(self, now: float) -> None:
+    def check(self, now: float, due: float) -> None:
+        """Raise, with a sentence, if going on makes no sense. Also: has somebody set the clock?"""
+        self.clock_step = max(self.clock_step, abs(now - time.monotonic() - self._clocks))
         if self.fault:
             raise LabError(self.fault)
         if self.measure_from is None and now > self.start + self.load.patience:
             raise LabError(
                 f"No result came back within {self.load.patience:.0f} s, although {self.sent:,} events were sent. "
                 "Does the query read the events topic from the earliest offset and write to the results topic?"
+            )
+        if self.sent and now > self.taken_at + self.load.patience:
+            raise LabError(
+                f"The broker has taken no event for {self.load.patience:.0f} s: does it still run? "
+                "Run the set-up cell again: it starts a new one."
+            )
+        if now > due + self.load.patience:
+            raise LabError(
+                f"The sender is {now - due:.0f} s behind its schedule: this machine cannot send {self.load.rate:,} "
+                "events of this size per second. Choose a lower rate."
             )
 
     def drain(self) -> None:
@@ -180,25 +153,51 @@ class Run:
     def meter(self) -> dict:
         return {"wall": time.time(), "process": time.process_time(), "collector": self.collector_cpu}
 
-    def producer(self):
-        """(send, poll, flush) of the chosen client, with the same settings for both."""
-        if self.load.client == "kafka-python":
-            from kafka import KafkaProducer
+    def producer(self) -> tuple[Callable, Callable, Callable]:
+        """(send, poll, flush) of the chosen client, with the same settings for both. `send` is False: try again."""
+        return self.kafka_python() if self.load.client == "kafka-python" else self.confluent()
 
-            slow = KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=int(self.load.linger_ms), acks=1)
-            return (lambda key, value: slow.send(self.events, key=key, value=value), lambda: None, slow.flush)
+    def confluent(self) -> tuple[Callable, Callable, Callable]:
         from confluent_kafka import Producer
 
         settings = {"bootstrap.servers": self.bootstrap, "linger.ms": self.load.linger_ms, "acks": 1}
-        fast = Producer(settings | {"log_level": 0, "on_delivery": self.delivered})
-        return (
-            lambda key, value: fast.produce(self.events, key=key, value=value),
-            lambda: fast.poll(0),
-            lambda: fast.flush(30),
-        )
+        settings |= {"queue.buffering.max.kbytes": QUEUE_KB, "log_level": 0}
+        producer = Producer(settings | {"on_delivery": self.delivered})
 
-    def delivered(self, error, _message) -> None:
-        self.send_errors += error is not None
+        def send(_event: int, key: bytes, value: bytes) -> bool:
+            try:
+                producer.produce(self.events, key=key, value=value)
+            except BufferError:
+                return False
+            return True
+
+        return send, lambda seconds=0: producer.poll(seconds), lambda: producer.flush(30)
+
+    def kafka_python(self) -> tuple[Callable, Callable, Callable]:
+        from kafka import KafkaProducer
+        from kafka.errors import KafkaError
+
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=int(self.load.linger_ms), acks=1)
+
+        def send(event: int, key: bytes, value: bytes) -> bool:
+            try:
+                future = producer.send(self.events, key=key, value=value)
+            except KafkaError:  # no place in its buffer for a minute, or no metadata
+                self.ledger.failed(event, key)
+                return True
+            future.add_callback(self.taken).add_errback(lambda _: self.ledger.failed(event, key))
+            return True
+
+        return send, lambda _seconds=0: None, lambda: producer.flush(30)
+
+    def delivered(self, error, message) -> None:
+        if error is None:
+            self.taken()
+        else:
+            self.ledger.failed(int(json.loads(message.value())["event_id"].rsplit("-", 1)[1]), message.key())
+
+    def taken(self, *_) -> None:
+        self.taken_at = time.time()
 
     # -- collecting
 
@@ -229,7 +228,11 @@ class Run:
     def take(self, message) -> None:
         received = time.time()
         appended = message.timestamp()[1] / 1000 + HALF_A_STEP
-        for event in self.ledger.returned(message.key(), json.loads(message.value())):
+        try:
+            result = json.loads(message.value() or b"null")
+        except ValueError:
+            result = message.value()  # the ledger says what is wrong with it
+        for event in self.ledger.returned(message.key(), result):
             self._fresh.put((event, self.start + self.load.due(event), appended, received))
         if self.measure_from is None:
             self.measure_from = received + self.load.warmup

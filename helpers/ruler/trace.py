@@ -1,23 +1,18 @@
 """A run's samples with their provenance: what was measured, on what, and what was lost."""
 
 import json
-import platform
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
-from helpers.engines.java import find_java
-from helpers.engines.machine import core_count, memory_bytes
 from helpers.errors import LabError
-from helpers.ruler.probe import SAMPLE
+from helpers.ruler.load import SAMPLE
+from helpers.ruler.statistics import PERCENTILES, Ratio, ratio_of_blocks
 
-PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p99.9": 99.9, "max": 100}
+STEP_MS = 100  # a clock that was set by more than this makes latencies of its own
 FROZEN_MS = 1_500  # between two sends or looks at the clock, which come every 5 ms
 LATE_SHARE = 0.01  # more late sends than this and the schedule was not kept
 
@@ -48,8 +43,8 @@ class Trace:
         return self.meta.get("rounds", [])
 
     def total(self, what: str) -> int:
-        """Sum over the rounds of `sent`, `lost`, `duplicated`, `rows` or `send_errors`."""
-        return sum(one[what] for one in self.rounds)
+        """Sum over the rounds of `sent`, `lost`, `duplicated`, `rows`, `overcounted` or `send_errors`."""
+        return sum(one.get(what, 0) for one in self.rounds)
 
     @property
     def lost(self) -> int:
@@ -57,7 +52,8 @@ class Trace:
 
     @property
     def duplicated(self) -> int:
-        return self.total("duplicated")
+        """Result rows that brought nothing new, and events that were counted more than once."""
+        return self.total("duplicated") + self.total("overcounted")
 
     @property
     def late_share(self) -> float:
@@ -69,24 +65,33 @@ class Trace:
         return self.late_share <= LATE_SHARE
 
     @property
-    def frozen(self) -> bool:
-        """True if the sender itself once stood still for longer than any query could make it: the machine did."""
-        return any(one.get("standstill_ms", 0) > FROZEN_MS for one in self.rounds)
+    def spoilt(self) -> str:
+        """What made these figures say more about the machine than about Spark; empty if nothing did.
+
+        If the sender itself stood still for longer than any query could make it, the whole machine did.
+        """
+        if any(one.get("standstill_ms", 0) > FROZEN_MS for one in self.rounds):
+            return f"this machine stood still for over {FROZEN_MS / 1000:g} s, the ruler included"
+        if any(one.get("clock_step_ms", 0) > STEP_MS for one in self.rounds):
+            return f"this machine's clock was set by over {STEP_MS} ms"
+        return ""
 
     @property
     def note(self) -> str:
         """What a reader must know about this run; empty if there is nothing."""
-        if self.frozen:
-            return (
-                f"Note: {self.name}: this machine stood still for over {FROZEN_MS / 1000:g} s, the ruler included. "
-                "It is suspended, or far too busy: these figures say more about it than about Spark."
+        notes = []
+        if self.spoilt:
+            notes.append(f"{self.spoilt}: these figures say more about it than about Spark")
+        elif not self.schedule_kept:
+            notes.append(
+                f"{self.late_share:.0%} of the events were sent over 20 ms late: this machine could not keep the "
+                "schedule. Latency counts from when they were due, so the figures are still honest"
             )
-        if self.schedule_kept:
-            return ""
-        return (
-            f"Note: {self.name}: {self.late_share:.0%} of the events were sent over 20 ms late: this machine could not "
-            "keep the schedule. Latency counts from when they were due, so the figures are still honest."
-        )
+        if errors := self.total("send_errors"):
+            notes.append(f"the broker did not take {errors:,} of {self.total('sent'):,} events")
+        if beyond := self.total("overcounted"):
+            notes.append(f"the query counted {beyond:,} events more than were sent")
+        return f"Note: {self.name}: {'; '.join(notes)}." if notes else ""
 
     def percentile(self, which: float) -> float:
         if len(self.samples) == 0:
@@ -109,6 +114,11 @@ class Trace:
         """Sorted latencies, and the share of events at or below each."""
         values = np.sort(self.latency)
         return values, np.arange(1, len(values) + 1) / len(values)
+
+    def blocks(self) -> list[np.ndarray]:
+        """The latencies, second by second."""
+        second = np.floor(self.elapsed()).astype(int)
+        return [self.latency[second == one] for one in np.unique(second)]
 
     def windows(self, seconds: float = 1.0, which: float = 50) -> tuple[np.ndarray, np.ndarray]:
         """(seconds since the start of each window, percentile of the events due in it)."""
@@ -156,49 +166,9 @@ def measured(samples: list[np.ndarray], summary: dict) -> np.ndarray:
     return every[(every["due"] >= summary["measure_from"]) & (every["due"] < summary["measure_to"])]
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """How many times larger one run's percentile is, with a 95 % bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:,.1f}× (95 %: {self.low:,.1f} to {self.high:,.1f})"
-
-
 def ratio(slow: Trace, fast: Trace, which: float = 50, draws: int = 300, seed: int = 1) -> Ratio:
-    """`slow` over `fast` at one percentile.
-
-    Neighbouring latencies resemble each other (they share a batch, a pause), so the bootstrap draws
-    whole seconds, not single samples: an interval from single samples would be far too narrow.
-    """
-    rng = np.random.default_rng(seed)
-    drawn = [redraw(slow, which, draws, rng), redraw(fast, which, draws, rng)]
-    low, high = np.percentile(drawn[0] / drawn[1], [2.5, 97.5])
-    if min(trace.elapsed().max() for trace in (slow, fast)) < 1:
-        low = high = np.nan  # one block each: nothing to draw from
-    return Ratio(slow.percentile(which) / fast.percentile(which), float(low), float(high))
-
-
-def redraw(trace: Trace, which: float | Sequence[float], draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Percentiles of `draws` bootstrap samples, each made of whole seconds of the trace."""
-    second = np.floor(trace.elapsed()).astype(int)
-    blocks = [trace.latency[second == n] for n in np.unique(second)]
-    if not blocks:
-        raise LabError(f"{trace.name}: no event was measured, so there is nothing to compare.")
-    picks = rng.integers(len(blocks), size=(draws, len(blocks)))
-    return np.array([np.percentile(np.concatenate([blocks[i] for i in pick]), which) for pick in picks])
-
-
-def provenance() -> dict:
-    """What this run ran on; the backend and the settings are added by the experiment."""
-    packages = ("pyspark", "confluent-kafka", "kafka-python")
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": f"{core_count()} cores, {memory_bytes() / 2**30:.0f} GiB, {platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "java": f"{find_java().version} ({find_java().vendor})",
-        "versions": {name: version(name) for name in packages},
-    }
+    """`slow` over `fast` at one percentile, with its 95 % interval."""
+    for trace in (slow, fast):
+        if not len(trace.samples):
+            raise LabError(f"{trace.name}: no event was measured, so there is nothing to compare.")
+    return ratio_of_blocks(slow.blocks(), fast.blocks(), which, draws, seed)
