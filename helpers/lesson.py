@@ -1,12 +1,18 @@
-"""The lesson kit: predict, measure, judge, practise. It prints only what is the same on every machine."""
+"""The lesson kit: predict, measure, judge, practise. It prints only what is the same on every machine.
+
+What is right in an exercise or a quiz stands in `data/answers`, one file per lesson: a cell only names the question.
+"""
 
 import html
 import re
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import ascii_lowercase
+from typing import Any
 
 from helpers.errors import LabError
+from helpers.settings import ROOT
 
 # -- predictions
 
@@ -117,32 +123,52 @@ def _short(value: object) -> str:
 # -- exercises
 
 
-def check(answer: object, expected: object, hint: str = "", within: float = 0.0) -> None:
-    """Say whether an exercise is solved; never raise.
+def check(name: str, answer: object) -> None:
+    """Say whether an exercise ("02.slots") is solved, with a hint if not, and a plainer one the next time; never raise.
 
-    `expected` is a value, or a function that gets the answer and says True or False. A number may be off by
-    the share `within` (0.1: a tenth).
+    A number may be off by the share `within` that the answers' file allows.
     """
+    exercise = exercise_of(name)
     if _unanswered(answer):
         print("○ Not answered yet: put your answer in and run this cell again.")
         return
     try:
-        right = _matches(answer, expected, within)
+        right = _matches(answer, exercise["answer"], exercise.get("within", 0.0))
     except Exception:  # whatever a learner's answer does to a comparison, the lesson goes on
         right = False
     if right:
         print("✓ Right.")
-    else:
-        print("✗ Not yet." + (f" Hint: {hint}" if hint else ""))
+        return
+    tries = _tries[name] = _tries.get(name, 0) + 1
+    hints = exercise["hints"]
+    print(f"✗ Not yet. Hint: {hints[min(tries, len(hints)) - 1]}")
+
+
+_tries: dict[str, int] = {}
+
+
+def exercise_of(name: str) -> dict:
+    """An exercise by its name: `answer`, `hints`, and perhaps `within`."""
+    lesson, _, exercise = name.partition(".")
+    known = answers(lesson).get("exercises", {})
+    if exercise not in known:
+        raise LabError(f"There is no exercise {name!r}. Lesson {lesson} has {', '.join(known) or 'none'}.")
+    return known[exercise]
+
+
+def answers(lesson: str) -> dict:
+    """What is right in a lesson ("02"): its exercises and its quiz."""
+    files = sorted((ROOT / "data" / "answers").glob(f"{lesson}_*.toml")) if lesson else []
+    if not files:
+        raise LabError(f"There is no lesson {lesson!r}: name it by its number, such as 02.")
+    return tomllib.loads(files[0].read_text())
 
 
 def _unanswered(answer: object) -> bool:
     return answer is None or answer is ...
 
 
-def _matches(answer: object, expected: object | Callable[[object], bool], within: float) -> bool:
-    if callable(expected):
-        return bool(expected(answer))
+def _matches(answer: Any, expected: Any, within: float) -> bool:
     if isinstance(expected, str):
         return str(answer).strip().casefold() == expected.strip().casefold()
     if within:
@@ -153,14 +179,14 @@ def _matches(answer: object, expected: object | Callable[[object], bool], within
 # -- quiz
 
 
-def quiz(*questions: tuple[str, str] | tuple[str, Sequence[str], str]) -> None:
-    """Questions with folded answers: `(question, answer)` or `(question, choices, answer)` each.
+def quiz(lesson: str) -> None:
+    """The questions of a lesson ("02") with folded answers.
 
     `code` in backticks is set as code. Where HTML is not shown, the answers follow the questions.
     """
     from IPython.display import display
 
-    asked = [(one[0], list(one[1]) if len(one) == 3 else [], one[-1]) for one in questions]
+    asked = [(one["question"], one.get("choices", []), one["answer"]) for one in answers(lesson)["quiz"]]
     bundle = {"text/html": _as_html(asked), "text/plain": _as_text(asked)}
     if _in_ipython():
         display(bundle, raw=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers import lesson
 from helpers.errors import LabError
 from helpers.lesson import VerdictError, bucket, check, claim, predict, quiz, reveal, verdict
 
@@ -62,49 +63,63 @@ def test_a_verdict_without_claims_is_refused():
         verdict()
 
 
+@pytest.fixture
+def exercise(monkeypatch):
+    """A lesson of which only this one exercise is known."""
+
+    def known(answer, within=0.0, hints=("count the slots", "there are 48")):
+        one = {"answer": answer, "within": within, "hints": list(hints)}
+        monkeypatch.setattr(lesson, "answers", lambda _: {"exercises": {"one": one}})
+        monkeypatch.setattr(lesson, "_tries", {})
+
+    return known
+
+
 @pytest.mark.parametrize("answer", [None, ...])
-def test_an_open_exercise_never_breaks(capsys, answer):
-    check(answer, lambda given: given["no"] / 0, hint="secret")
+def test_an_open_exercise_gives_nothing_away(capsys, exercise, answer):
+    exercise(48)
+    check("99.one", answer)
     said = capsys.readouterr().out
-    assert said.startswith("○ Not answered yet") and "secret" not in said
+    assert said.startswith("○ Not answered yet") and "slots" not in said
 
 
 @pytest.mark.parametrize(
     ("answer", "expected", "within"),
-    [
-        (48, 48, 0),
-        (48.0, 48, 0),
-        ("AddBatch ", "addBatch", 0),
-        (95, 100, 0.1),
-        ("95", 100, 0.1),
-        ([1, 2], [1, 2], 0),
-        (7, lambda n: n > 5, 0),
-    ],
+    [(48, 48, 0), (48.0, 48, 0), ("AddBatch ", "addBatch", 0), (95, 100, 0.1), ("95", 100, 0.1), ([1, 2], [1, 2], 0)],
 )
-def test_a_right_answer_is_accepted(capsys, answer, expected, within):
-    assert check(answer, expected, within=within) is None
+def test_a_right_answer_is_accepted(capsys, exercise, answer, expected, within):
+    exercise(expected, within)
+    assert check("99.one", answer) is None
     assert capsys.readouterr().out == "✓ Right.\n"
 
 
 @pytest.mark.parametrize(
     ("answer", "expected", "within"),
-    [
-        (47, 48, 0),
-        ("walCommit", "addBatch", 0),
-        (80, 100, 0.1),
-        ("many", 100, 0.1),
-        (3, lambda n: n > 5, 0),
-        ("x", lambda n: n > 5, 0),
-        (np.arange(3), 1, 0),
-    ],
+    [(47, 48, 0), ("walCommit", "addBatch", 0), (80, 100, 0.1), ("many", 100, 0.1), (np.arange(3), 1, 0)],
 )
-def test_a_wrong_answer_gets_the_hint_and_no_error(capsys, answer, expected, within):
-    check(answer, expected, hint="count the slots", within=within)
-    assert capsys.readouterr().out == "✗ Not yet. Hint: count the slots\n"
+def test_a_wrong_answer_gets_a_hint_then_a_plainer_one_and_no_error(capsys, exercise, answer, expected, within):
+    exercise(expected, within)
+    for _ in range(3):
+        check("99.one", answer)
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["✗ Not yet. Hint: count the slots"] + 2 * ["✗ Not yet. Hint: there are 48"]
 
 
-def test_a_quiz_reads_as_plain_text_too(capsys):
-    quiz(("What is `p99`?", "One in 100 is slower."), ("Which?", ["this", "that"], "b) that"))
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("02.slotz", "Lesson 02 has slots"), ("77.x", "no lesson '77'"), ("", "")]
+)
+def test_a_question_that_does_not_exist_gets_a_sentence(name, sentence):
+    with pytest.raises(LabError, match=sentence):
+        check(name, 1)
+
+
+def test_a_quiz_reads_as_plain_text_too(capsys, monkeypatch):
+    questions = [
+        {"question": "What is `p99`?", "answer": "One in 100 is slower."},
+        {"question": "Which?", "choices": ["this", "that"], "answer": "b) that"},
+    ]
+    monkeypatch.setattr(lesson, "answers", lambda _: {"quiz": questions})
+    quiz("99")
     said = capsys.readouterr().out
     assert said.index("1. What is") < said.index("   b) that") < said.index("Answers") < said.index("One in 100")
 
