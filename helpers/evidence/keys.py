@@ -7,8 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from helpers.errors import LabError
-from helpers.ruler.probe import Load
-from helpers.ruler.probe_process import KEY_CYCLE, pick_keys
+from helpers.ruler.load import KEY_CYCLE, Load, pick_keys
 from helpers.ruler.trace import Trace
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from helpers.errors import LabError
-from helpers.ruler.experiment import explain
+from helpers.errors import LabError, explain
 
 PATIENCE = 60.0  # seconds until a query must have begun to work, or been refused
 

@@ -11,47 +11,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from helpers.engines.kafka import QUIET, Kafka
 from helpers.errors import LabError, first_line
 from helpers.evidence.checkpoint import Checkpoint, last_checkpoint
+from helpers.evidence.crashes import Crash, Row, measured
 from helpers.faults.victim import SparkQuery, Understudy, Victim
-from helpers.ruler.experiment import fresh_route
+from helpers.ruler.ledger import Ledger
+from helpers.ruler.route import fresh_route
 
 CHECKPOINT_SECONDS = 120  # how long we wait for one
 CATCH_UP_SECONDS = 120
 MANY_BATCHES = 20
 READ_LAG = 0.03  # seconds: a row that is read this long after a commit is not of the batch before it
-
-
-@dataclass(frozen=True)
-class Row:
-    """One record of the results topic."""
-
-    key: str
-    value: str
-    at: float  # when it was read
-    again: bool  # the same key and value had been read before
-
-    @property
-    def json(self) -> dict:
-        return json.loads(self.value)
-
-
-@dataclass(frozen=True)
-class Crash:
-    """One kill: when it was, and what the restarted query wrote a second time."""
-
-    trigger: dict[str, str]
-    at: float
-    since: float  # seconds from the last completed checkpoint to the kill
-    end: int  # where that checkpoint ended: this offset is the first to be read again
-    sent_since: int  # records sent between that checkpoint's end and the kill: nothing else can be repeated
-    repeated: int = 0
-    away: float = 0.0  # seconds from the kill to the first row after it
 
 
 class Pipeline:
@@ -79,8 +53,7 @@ class Pipeline:
         self._live = 0.0  # since when the running query keeps up
         self._kills: list[tuple[Crash, int]] = []  # and how many rows there were
         self._fault = ""
-        self._seen: set[tuple[str, str]] = set()
-        self._best: dict[str, int] = {}
+        self._ledger = Ledger()
         self._sending, self._over = threading.Event(), threading.Event()
         self._open = ExitStack()
         self.route = self._open.enter_context(fresh_route(kafka))
@@ -125,10 +98,10 @@ class Pipeline:
             raise LabError("No query runs: start it first.")
         if after is not None:
             self._wait_for_checkpoint(after)
-        last = last_checkpoint(self.route.checkpoint) or Checkpoint(-1, self._live, 0)
-        crash = Crash(self._trigger, time.time(), time.time() - last.at, last.end, self.records - last.end)
-        self._victim.kill()
-        self._victim = None
+        at, records = time.time(), self.records
+        self._end_query()
+        last = last_checkpoint(self.route.checkpoint) or Checkpoint(-1, self._live, 0)  # nobody writes there any more
+        crash = Crash(self._trigger, at, at - last.at, last.end, records - last.end)
         self._read_to_the_end()
         self._kills.append((crash, len(self.rows)))
         return crash
@@ -162,14 +135,14 @@ class Pipeline:
 
     @property
     def accounted(self) -> int:
-        """Events that the results account for: by their `event_id`, or by the largest `count` of each key."""
-        return sum(list(self._best.values()))
+        """Events that the results account for, by the ledger's rule."""
+        return self.sent - len(self._ledger.out)
 
     @property
     def crashes(self) -> list[Crash]:
         """Every kill so far, with what was repeated after it (and before the next)."""
         ends = [rows for _, rows in self._kills[1:]] + [len(self.rows)]
-        return [_measured(crash, self.rows[rows:end]) for (crash, rows), end in zip(self._kills, ends, strict=True)]
+        return [measured(crash, self.rows[rows:end]) for (crash, rows), end in zip(self._kills, ends, strict=True)]
 
     # -- inside
 
@@ -253,10 +226,22 @@ class Pipeline:
 
     def _send_next(self, producer: Producer) -> None:
         event = self.sent
+        key = self._key(event)
+        self._ledger.sent(event, key.encode())
         for _ in range(2 if self.twice and event % self.twice == 0 else 1):
-            producer.produce(self.route.events, json.dumps({"event_id": event}), self._key(event))
+            while not self._produced(producer, key, event):  # its queue is full: the broker is away for long
+                producer.poll(0.1)
+                if self._over.is_set():
+                    return
             self.records += 1
         self.sent_at.append(time.time())
+
+    def _produced(self, producer: Producer, key: str, event: int) -> bool:
+        try:
+            producer.produce(self.route.events, json.dumps({"event_id": event}), key)
+        except BufferError:
+            return False
+        return True
 
     def _collect(self) -> None:
         consumer = self._consumer()
@@ -272,13 +257,5 @@ class Pipeline:
         return Consumer({"bootstrap.servers": self.route.bootstrap, "fetch.wait.max.ms": 50, **group, **QUIET})
 
     def _take(self, key: str, value: str) -> None:
-        row = Row(key, value, time.time(), (key, value) in self._seen)
-        self._seen.add((key, value))
-        if not row.again:
-            count = row.json.get("count")
-            self._best[key] = self._best.get(key, 0) + 1 if count is None else max(count, self._best.get(key, 0))
-        self.rows.append(row)
-
-
-def _measured(crash: Crash, rows: list[Row]) -> Crash:
-    return replace(crash, repeated=sum(row.again for row in rows), away=rows[0].at - crash.at if rows else 0.0)
+        new = self._ledger.returned(key.encode(), json.loads(value))
+        self.rows.append(Row(key, value, time.time(), again=not new))

@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 from helpers.engines import janitor
+from helpers.engines.scratch import run_dir
 from helpers.errors import LabError, first_line
-from helpers.paths import ROOT, run_dir
-from helpers.ruler.experiment import Route
+from helpers.ruler.route import Route
+from helpers.settings import ROOT
 
 READY_SECONDS = 120
 START_SECONDS = 60

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from helpers.engines.spark import JAVA_OPTIONS, jvm_pid, start_spark
-from helpers.errors import LabError, first_line
-from helpers.ruler.experiment import Route, explain
+from helpers.errors import LabError, explain, first_line
+from helpers.ruler.route import Route
 
 SMALL = {  # it lives for seconds: a quick start matters more than the last optimisation
     "spark.driver.memory": "1g",
