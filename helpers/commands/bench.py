@@ -12,19 +12,15 @@ from rich.console import Console
 
 from helpers.commands import report
 from helpers.commands.observer import live_view_on_and_off
-from helpers.commands.queries import TUNED, count_per_key, forward
-from helpers.commands.race import INTERVAL, SLOTS
+from helpers.commands.queries import MICRO, REAL, TUNED, count_per_key, forward
 from helpers.engines.kafka import Kafka, start_kafka
 from helpers.engines.spark import start_spark, stop_spark
-from helpers.paths import shown
 from helpers.ruler.experiment import Setup, interleave, measure_ruler
-from helpers.ruler.probe import Load
+from helpers.ruler.load import Load
 from helpers.ruler.trace import Trace, ratio
+from helpers.settings import FETCH_WAIT_MS, INTERVAL, LINGER_MS, SLOTS, shown
 
 PROTOCOL = Load(rate=2_000, seconds=60, warmup=25, payload=128, linger_ms=0)
-LINGER_MS = 1  # the other setting: it costs its millisecond twice and takes most requests off two busy cores
-MICRO = {"processingTime": "0 seconds"}
-REAL = {"realTime": INTERVAL}
 FLUSH_MS = 5  # the streaming shuffle's flush timer; Spark's default is 50
 
 
@@ -115,9 +111,9 @@ def _show(console: Console, figures: dict, families: dict[str, dict[str, Trace]]
     rows = {name: groupby[f"{name}, groupBy"].total("rows") for name in ("micro-batch", "real-time")}
     console.print(
         f"{load.rate:,} events/s, {load.payload}-byte payload, {load.warmup:g} s of warm-up, then "
-        f"{load.seconds / rounds:g} s measured, in each of {rounds} interleaved rounds. Fetch wait 10 ms. Linger "
-        f"{load.linger_ms:g} ms at producer and sink; {LINGER_MS} ms where the name says so and for groupBy. Real-Time "
-        f"interval {INTERVAL}, shuffle flush timer {FLUSH_MS} ms. "
+        f"{load.seconds / rounds:g} s measured, in each of {rounds} interleaved rounds. Fetch wait "
+        f"{FETCH_WAIT_MS} ms. Linger {load.linger_ms:g} ms at producer and sink; {LINGER_MS} ms where the name says so "
+        f"and for groupBy. Real-Time interval {INTERVAL}, shuffle flush timer {FLUSH_MS} ms. "
         "async: micro-batch with asyncProgressTrackingEnabled. The groupBy wrote "
         f"{rows['micro-batch']:,} rows under micro-batch (one per key and batch) and {rows['real-time']:,} under "
         "Real-Time Mode; every event is timed by the first row that counts it.",

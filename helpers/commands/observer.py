@@ -8,23 +8,27 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from jupyter_client.manager import start_new_kernel
+from jupyter_client.manager import KernelManager
 
-from helpers.commands.queries import TUNED, forward
+from helpers.commands.queries import REAL, TUNED, forward
 from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError
 from helpers.figures.live import LiveView
-from helpers.paths import ROOT
-from helpers.ruler.experiment import Setup, Watch, measure
-from helpers.ruler.probe import Load
+from helpers.ruler.experiment import Setup, measure
+from helpers.ruler.load import Load
 from helpers.ruler.trace import Trace
+from helpers.ruler.watch import Watch
+from helpers.settings import ROOT
 
 WATCHES = {"live view off": Watch, "live view on": LiveView}
 
 
 def live_view_on_and_off(load: Load, rounds: int) -> dict[str, Trace]:
     """Real-Time Mode with the live view on and off, interleaved, from a kernel of its own."""
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(ROOT))
+    manager = KernelManager(kernel_name="python3", transport_encryption="auto")  # without it the kernel warns
+    manager.start_kernel(cwd=str(ROOT))
+    client = manager.client()
+    client.start_channels()
     frames = 0
 
     def read(message: dict) -> None:
@@ -34,6 +38,7 @@ def live_view_on_and_off(load: Load, rounds: int) -> dict[str, Trace]:
     with tempfile.TemporaryDirectory() as folder:
         words = json.dumps([asdict(load), rounds, folder])
         try:
+            client.wait_for_ready(timeout=60)
             code = f"from helpers.commands.observer import inside_the_kernel; inside_the_kernel(*{words})"
             reply = client.execute_interactive(code, timeout=3600, output_hook=read)["content"]
         finally:
@@ -54,7 +59,7 @@ def inside_the_kernel(load: dict, rounds: int, folder: str) -> None:
             query = forward(spark, TUNED, {"kafka.linger.ms": f"{load['linger_ms']:g}"})
             for _ in range(rounds):
                 for name, watch in WATCHES.items():
-                    setup = Setup(name, query, {"realTime": "5 minutes"}, Load(**load))
+                    setup = Setup(name, query, REAL, Load(**load))
                     traces[name].append(measure(spark, kafka, setup, watch()))
         finally:
             stop_spark()

@@ -1,16 +1,20 @@
-"""The two queries of the command line. Notebooks write theirs in the cell, where you can see them."""
+"""The queries and triggers of the command line. Notebooks write theirs in the cell, where you can see them."""
 
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from helpers.ruler.experiment import Query, Route
+from helpers.ruler.experiment import Query
+from helpers.ruler.route import Route
+from helpers.settings import FETCH_WAIT_MS, INTERVAL
 
 Transform = Callable[[DataFrame], DataFrame]
 
 EVENT = "event_id STRING, event_time LONG, payload STRING"
-TUNED = {"kafka.fetch.max.wait.ms": "10"}  # Spark's default is Kafka's: a fetch may wait 500 ms
+TUNED = {"kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS)}
+MICRO = {"processingTime": "0 seconds"}
+REAL = {"realTime": INTERVAL}
 
 
 def forward(spark: SparkSession, source: dict | None = None, sink: dict | None = None) -> Query:

@@ -8,22 +8,21 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from helpers import figures
 from helpers.commands import report
-from helpers.commands.queries import TUNED, forward
+from helpers.commands.queries import MICRO, REAL, TUNED, forward
 from helpers.engines.kafka import start_kafka
 from helpers.engines.spark import start_spark, stop_spark
-from helpers.figures import latency as figures
 from helpers.figures.latency import ms
-from helpers.figures.live import Reader
-from helpers.paths import BUILD, shown
-from helpers.ruler.experiment import Setup, Watch, interleave, measure, seconds_done
-from helpers.ruler.probe import Load, Probe
+from helpers.ruler.experiment import Setup, interleave, measure
+from helpers.ruler.load import Load
+from helpers.ruler.probe import Probe
+from helpers.ruler.tally import Reader
 from helpers.ruler.trace import Trace
-from helpers.settings import pace
+from helpers.ruler.watch import Watch, seconds_done
+from helpers.settings import BUILD, FETCH_WAIT_MS, INTERVAL, LINGER_MS, PACES, SLOTS, pace, shown
 
-SLOTS = 4
-INTERVAL = "5 minutes"
-MICRO, REAL, UNTUNED = "micro-batch", "real-time", "micro-batch, untuned"
+UNTUNED = "micro-batch, untuned"
 
 
 class Terminal(Watch):
@@ -93,11 +92,8 @@ def race(load: Load, rounds: int = 2) -> None:
             spark = start_spark(SLOTS)
             sink = {"kafka.linger.ms": f"{load.linger_ms:g}"}
             tuned = forward(spark, TUNED, sink)
-            setups = [
-                Setup(MICRO, tuned, {"processingTime": "0 seconds"}, load),
-                Setup(REAL, tuned, {"realTime": INTERVAL}, load),
-            ]
-            untuned = Setup(UNTUNED, forward(spark), {"processingTime": "0 seconds"}, replace(load, linger_ms=0))
+            setups = [Setup("micro-batch", tuned, MICRO, load), Setup("real-time", tuned, REAL, load)]
+            untuned = Setup(UNTUNED, forward(spark), MICRO, replace(load, linger_ms=0))
             console.print(
                 f"{load.rate:,} events/s, {load.seconds:g} s measured in {rounds} rounds each, after "
                 f"{load.warmup:g} s of warm-up a round. One line differs: "
@@ -117,7 +113,7 @@ def _half(load: Load) -> Load:
 
 
 def _report(console: Console, traces: dict[str, Trace], load: Load) -> None:
-    micro, real = traces[MICRO], traces[REAL]
+    micro, real = traces["micro-batch"], traces["real-time"]
     ratios = report.ratios("stateless", micro, real)
     p50, p99 = ratios.values()
     table = report.latency_table(f"Kafka → Spark → Kafka at {load.rate:,} events/s", list(traces.values()))
@@ -126,8 +122,8 @@ def _report(console: Console, traces: dict[str, Trace], load: Load) -> None:
     console.print(f"[bold]{p99.value:,.0f} times at p99[/] ({_interval(p99)}).")
     console.print(table)
     console.print(
-        f"Both tuned: fetch wait 10 ms instead of Kafka's 500, linger {load.linger_ms:g} ms at producer and sink. "
-        f"Untuned: Spark's defaults, {load.seconds / 2:g} s. Lost: {real.lost + micro.lost}.",
+        f"Both tuned: fetch wait {FETCH_WAIT_MS} ms instead of Kafka's 500, linger {load.linger_ms:g} ms at producer "
+        f"and sink. Untuned: Spark's defaults, {load.seconds / 2:g} s. Lost: {real.lost + micro.lost}.",
         style="dim",
     )
     report.say_provenance(console, real)
@@ -144,5 +140,6 @@ def _interval(one) -> str:
 
 
 def default_load() -> Load:
-    """About 20 s measured each, or a minute at the full pace."""
-    return Load(linger_ms=1) if pace() == "quick" else Load(seconds=60, warmup=15, linger_ms=1)
+    """What the race sends at this pace."""
+    at = PACES[pace()]
+    return Load(seconds=at.race_seconds, warmup=at.race_warmup, linger_ms=LINGER_MS)

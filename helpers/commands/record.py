@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from helpers.errors import LabError
-from helpers.paths import ROOT
+from helpers.settings import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
 

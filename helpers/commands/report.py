@@ -9,17 +9,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from helpers.figures.latency import ms
-from helpers.paths import BUILD, ROOT
-from helpers.ruler.trace import Ratio, Trace, ratio
+from helpers.ruler.statistics import HEADLINE, PERCENTILES, Ratio, ms
+from helpers.ruler.trace import Trace, ratio
+from helpers.settings import BUILD, ROOT
 
 PUBLISHED = ROOT / "data" / "published.json"
-COLUMNS = ("p50", "p95", "p99", "p99.9", "max")
+COLUMNS = [name for name in PERCENTILES if name != "p90"]  # what 80 columns have room for
 
 
 def ratios(family: str, slow: Trace, fast: Trace) -> dict[str, Ratio]:
     """`<family>.p50.microbatch_over_realtime` and the same for p99."""
-    return {f"{family}.{name}.microbatch_over_realtime": ratio(slow, fast, which) for name, which in _HEADLINE.items()}
+    return {f"{family}.{name}.microbatch_over_realtime": ratio(slow, fast, which) for name, which in HEADLINE.items()}
 
 
 def latency_table(title: str, traces: list[Trace]) -> Table:
@@ -49,14 +49,25 @@ def citation() -> str:
     return f"Published figures: {article['source']} ({article['what']})."
 
 
+ENDS = {
+    "appended": "the broker appended its result (half a millisecond added, because the broker counts whole ones)",
+    "received": "its result was read (an external broker has a clock of its own)",
+}
+
+
 def say_provenance(console: Console, trace: Trace) -> None:
+    """What the figures were measured on, and what they are."""
+    console.print(about(trace), style="dim")
+
+
+def about(trace: Trace) -> str:
     meta = trace.meta
-    console.print(
-        f"Measured {meta['date'][:10]} on {meta['machine']}, Java {meta['java']}, Python {meta['python']}, "
-        f"pyspark {meta['versions']['pyspark']}, Kafka {meta['backend']}, {meta['slots']} slots. "
-        "Latency: from when an event was due to when the broker appended its result "
-        "(half a millisecond added, because the broker counts whole ones).",
-        style="dim",
+    return (
+        f"Measured {meta['date'][:10]} at commit {meta['commit']} on {meta['machine']}, Java {meta['java']} "
+        f"({meta['collector']}, heap {meta['heap_mib']:,} MiB), Python {meta['python']}, "
+        f"pyspark {meta['versions']['pyspark']} (checkpoints by {meta['checkpoint_manager']}), "
+        f"Kafka {meta['backend']}, {meta['slots']} slots. "
+        f"Latency: from when an event was due to when {ENDS[trace.clock]}."
     )
 
 
@@ -74,6 +85,3 @@ def write(name: str, figures: dict[str, float | Ratio], traces: list[Trace]) -> 
     whole = path.with_suffix(f".{os.getpid()}")  # two races at once must not write into each other's file
     whole.write_text(json.dumps({"figures": plain, "intervals": intervals, "runs": runs}, indent=1))
     return whole.replace(path)
-
-
-_HEADLINE = {"p50": 50, "p99": 99}
