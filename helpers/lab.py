@@ -6,23 +6,21 @@ from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
+from helpers.engines.doctor import doctor
 from helpers.engines.kafka import Kafka, start_kafka
 from helpers.engines.spark import start_spark, stop_spark
+from helpers.errors import LabError, first_line
 from helpers.evidence import refusal, stages
 from helpers.evidence.refusal import Refusal
 from helpers.faults.pipeline import Pipeline
 from helpers.faults.victim import SparkQuery, Understudy
 from helpers.figures.live import LiveView
 from helpers.ruler.cost import cost_for
-from helpers.ruler.experiment import Query, Setup, Watch, interleave, measure, measure_ruler, running
-from helpers.ruler.probe import Load
+from helpers.ruler.experiment import Query, Setup, interleave, measure, measure_ruler, running
+from helpers.ruler.load import Load
 from helpers.ruler.trace import Trace
-from helpers.settings import pace
-
-LOADS = {
-    "quick": Load(seconds=6, warmup=4, linger_ms=1),
-    "full": Load(seconds=20, warmup=10, linger_ms=1),
-}
+from helpers.ruler.watch import Watch
+from helpers.settings import LINGER_MS, PACES, SLOTS, pace
 
 _running: "Lab | None" = None
 
@@ -44,6 +42,11 @@ class Lab:
         self._pipeline: Pipeline | None = None
         self._understudy = Understudy()
         atexit.register(self.end)
+
+    @property
+    def slots(self) -> int:
+        """How many tasks can run at once: what was asked for, unless LAB_SPARK_MASTER overrules it."""
+        return self.spark.sparkContext.defaultParallelism
 
     @property
     def ui(self) -> str:
@@ -90,8 +93,18 @@ class Lab:
         self._pipeline = Pipeline(self.kafka, query, self._understudy, **settings)
         return self._pipeline
 
+    def set(self, name: str, value: object) -> None:
+        """Change a setting of the running Spark that it reads when a query starts (most are read only once)."""
+        self.spark.sparkContext._jsc.sc().conf().set(name, str(value))
+
+    def doctor(self) -> bool:
+        """What this machine has and lacks; True if that is enough."""
+        return doctor()
+
     def load(self, changes: dict) -> Load:
-        return replace(LOADS[self.pace], **changes)
+        """What is sent at this pace, with some settings changed."""
+        at = PACES[self.pace]
+        return Load(seconds=at.seconds, warmup=at.warmup, linger_ms=LINGER_MS).changed(**changes)
 
     def stop(self) -> None:
         """Stop Spark and the broker, and say so. Safe to run twice."""
@@ -99,11 +112,16 @@ class Lab:
         print("Stopped: Spark and Kafka.")
 
     def end(self) -> None:
-        self._close_pipeline()
-        self._understudy.close()
-        stop_spark()
-        self.kafka.stop()
+        """Stop all of it: what cannot be stopped (it died already) keeps nothing else from being stopped."""
         atexit.unregister(self.end)
+        failed = []
+        for stop in (self._close_pipeline, self._understudy.close, stop_spark, self.kafka.stop):
+            try:
+                stop()
+            except Exception as problem:
+                failed.append(first_line(problem))
+        if failed:
+            print(f"Note: not all of it stopped in good order ({'; '.join(failed)}). The rest ends with the kernel.")
 
     def _close_pipeline(self) -> None:
         if self._pipeline is not None:
@@ -113,14 +131,19 @@ class Lab:
     def _setup(self, name: str, query: Query, trigger: dict, load: dict) -> Setup:
         load = dict(load)
         partitions = load.pop("partitions", 1)
+        if not isinstance(partitions, int) or not 1 <= partitions <= 100:
+            raise LabError(f"partitions={partitions!r}: the events topic can have 1 to 100.")
         return Setup(name, query, trigger, self.load(load), partitions)
 
 
-def start_lab(slots: int = 4, **conf: object) -> Lab:
-    """Start everything a lesson needs; prints one line that is always the same."""
+def start_lab(slots: int = SLOTS, **conf: object) -> Lab:
+    """Start everything a lesson needs; prints one line that is always the same.
+
+    Run again it ends what it started before, however that fared meanwhile, and starts anew.
+    """
     global _running
     if _running is not None:
-        _running.end()  # the set-up cell was run again
+        _running.end()
     lab = _running = Lab(slots, conf)
-    print(f"Ready: a Kafka broker, and Spark with {slots} slots.")
+    print(f"Ready: a Kafka broker, and Spark with {lab.slots} slots.")
     return lab

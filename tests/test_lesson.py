@@ -106,7 +106,7 @@ def test_a_wrong_answer_gets_a_hint_then_a_plainer_one_and_no_error(capsys, exer
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"), [("02.slotz", "Lesson 02 has slots"), ("77.x", "no lesson '77'"), ("", "")]
+    ("name", "sentence"), [("02.slotz", "Lesson 02 has slots"), ("77.x", "no lesson '77'"), ("", "no lesson ''")]
 )
 def test_a_question_that_does_not_exist_gets_a_sentence(name, sentence):
     with pytest.raises(LabError, match=sentence):
