@@ -1,4 +1,4 @@
-"""`python -m helpers race | bench | lab | record | doctor | jars`: what the Makefile calls."""
+"""`python -m helpers race | bench | lab | fresh | record | doctor | jars`: what the Makefile calls."""
 
 import argparse
 import atexit
@@ -40,6 +40,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--rounds", type=int, default=2, help="interleaved rounds (default 2)")
     lab = commands.add_parser("lab", help="the series in JupyterLab; further words go to JupyterLab")
     lab.set_defaults(run=_lab)
+    fresh = commands.add_parser("fresh", help="put an untouched lesson into my_lessons; your own version is kept")
+    fresh.set_defaults(run=_fresh)
+    fresh.add_argument("lessons", nargs="*", metavar="lesson", help="for example 03")
     record = commands.add_parser("record", help="run notebooks top to bottom and store their outputs")
     record.set_defaults(run=_record)
     record.add_argument("notebooks", nargs="*", help="all of them if none is named")
@@ -61,17 +64,15 @@ def _bench(options: argparse.Namespace) -> None:
 
 
 def _lab(options: argparse.Namespace) -> None:
-    """Become JupyterLab: on loopback, with its token, with this environment's kernel and no other."""
-    from helpers.paths import ROOT
+    from helpers.commands.lessons import lab
 
-    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
-    settings = ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={ROOT}"]
-    settings += ["--KernelSpecManager.allowed_kernelspecs=python3"]
-    if os.geteuid() == 0:
-        settings += ["--allow-root"]  # in a container one is root; loopback and the token protect it all the same
-    os.chdir(ROOT)
-    words = [sys.executable, "-m", "jupyterlab", *settings, *options.words, "notebooks/00_start_here.ipynb"]
-    os.execv(sys.executable, words)
+    lab(options.words)
+
+
+def _fresh(options: argparse.Namespace) -> None:
+    from helpers.commands.lessons import fresh
+
+    fresh(options.lessons)
 
 
 def _record(options: argparse.Namespace) -> None:
