@@ -2,18 +2,23 @@
 
 import os
 import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 
 import pytest
 
 from helpers.engines import janitor
-from helpers.paths import ROOT
+from helpers.settings import ROOT
 
 PATIENCE = 5  # seconds after which everything must be gone
+
+KILL_THE_JANITOR = "janitor._process.kill(); janitor._process.wait()"
 
 # Starts a sleeper in a group of its own, tells the janitor about it and about a folder, then does as told.
 OWNER = """
@@ -126,6 +131,69 @@ def test_ctrl_c_in_the_terminal_still_cleans_up(start):
     assert lab.owner.returncode == -signal.SIGINT
     assert lab.sleeper_gone()
     assert lab.folder_gone()
+
+
+def test_a_new_janitor_is_told_all_that_the_dead_one_knew(start, tmp_path):
+    (tmp_path / "later").mkdir()
+    lab = start(then=f"{KILL_THE_JANITOR}; janitor.remove_at_exit(folder.parent / 'later')")
+    lab.owner.kill()
+    assert lab.sleeper_gone(within=PATIENCE)
+    assert lab.folder_gone(within=PATIENCE)
+
+
+def test_what_was_forgotten_is_unknown_to_a_new_janitor(start):
+    lab = start(then=f"janitor.forget(sleeper.pid); {KILL_THE_JANITOR}; janitor.forget(1)")
+    lab.owner.kill()
+    assert lab.folder_gone(within=PATIENCE)
+    assert not lab.sleeper_gone(within=0.3)
+
+
+def test_a_normal_exit_cleans_up_even_if_the_janitor_died_unnoticed(start):
+    lab = start(then=KILL_THE_JANITOR)
+    lab.owner.communicate("go\n", timeout=PATIENCE)
+    assert lab.owner.returncode == 0
+    assert lab.sleeper_gone()
+    assert lab.folder_gone()
+
+
+def test_no_file_beside_the_janitor_is_taken_for_a_library(tmp_path):
+    """`kafka.py` lies there today: a `docker.py` or a `shutil.py` must not become what the janitor imports."""
+    package, doomed = tmp_path / "engines", tmp_path / "doomed"
+    package.mkdir()
+    doomed.mkdir()
+    shutil.copy(janitor.__file__, package)
+    (package / "shutil.py").write_text("raise SystemExit('this is not the real one')")
+    code = (
+        "import importlib.util as u, pathlib, shutil, sys\n"
+        "spec = u.spec_from_file_location('janitor', sys.argv[1]); janitor = u.module_from_spec(spec)\n"
+        "spec.loader.exec_module(janitor); janitor.remove_at_exit(pathlib.Path(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(package / "janitor.py"), str(doomed)], cwd=ROOT, timeout=PATIENCE)
+    assert not doomed.exists()
+
+
+@pytest.mark.parametrize("removed", [True, False], ids=["removed in good order", "left behind"])
+def test_docker_is_asked_only_for_a_container_that_was_left_behind(removed, monkeypatch):
+    """Else every exit after a container would wait for one that is long gone."""
+    asked = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as docker:
+
+        def answer() -> None:
+            while True:
+                try:
+                    caller, _ = docker.accept()
+                except OSError:
+                    return
+                asked.set()
+                caller.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{docker.getsockname()[1]}")
+        forget = "janitor.forget_container('lab.kafka=1')" if removed else ""
+        code = f"from helpers.engines import janitor; janitor.remove_container_at_exit('lab.kafka=1'); {forget}"
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+        docker.shutdown(socket.SHUT_RDWR)
+    assert asked.is_set() is not removed
 
 
 def test_a_group_that_ignores_a_polite_end_is_killed():

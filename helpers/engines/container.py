@@ -61,7 +61,7 @@ class ContainerBroker:
         self._container: DockerContainer | None = None
 
     def start(self) -> "ContainerBroker":
-        janitor.remove_containers_at_exit(self._label)
+        janitor.remove_container_at_exit(self._label)
         name, value = self._label.split("=")
         # The broker must advertise the port that Docker chooses, so it waits for a script that names it.
         # It runs again after `restart`: within one container, because a restarted container gets another port.

@@ -18,20 +18,20 @@ from pathlib import Path
 
 GRACE_SECONDS = 3.0
 
+Todo = dict[tuple[str, str], None]  # (kind, what), in the order in which they came
+
 _process: subprocess.Popen | None = None
 _lock = threading.Lock()
-_groups: set[int] = set()
+_todo: Todo = {}  # what the janitor has been told: a new one is told it again
 
 
 def kill_at_exit(pid: int) -> None:
     """End this process group when we end (start it with `start_new_session=True`)."""
-    _groups.add(pid)
     _tell("+", "group", str(pid))
 
 
 def forget(pid: int) -> None:
     """The process group was ended in good order."""
-    _groups.discard(pid)
     _tell("-", "group", str(pid))
 
 
@@ -39,9 +39,14 @@ def remove_at_exit(folder: Path) -> None:
     _tell("+", "folder", str(folder))
 
 
-def remove_containers_at_exit(label: str) -> None:
-    """Remove every container with this label. Say so *before* the container is started."""
-    _tell("+", "containers", label)
+def remove_container_at_exit(label: str) -> None:
+    """Remove the container with this label. Say so *before* the container is started."""
+    _tell("+", "container", label)
+
+
+def forget_container(label: str) -> None:
+    """The container was removed in good order."""
+    _tell("-", "container", label)
 
 
 def end_group(pid: int, grace: float = GRACE_SECONDS) -> None:
@@ -64,47 +69,79 @@ def _reap(pid: int) -> None:
 
 
 def _tell(sign: str, kind: str, what: str) -> None:
-    global _process
     with _lock:
-        if _process is None or _process.poll() is not None:
-            _process = subprocess.Popen(
-                [sys.executable, __file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in the terminal must not reach it
-            )
-            atexit.register(_let_go, _process)
-        _process.stdin.write(f"{sign}\t{kind}\t{what}\n".encode())
-        _process.stdin.flush()
+        _note(_todo, sign, kind, what)
+        if _process is None:
+            atexit.register(_let_go)
+        if not (_process and _written(_process, [(sign, kind, what)])):
+            _start()
 
 
-def _let_go(process: subprocess.Popen) -> None:
+def _start() -> None:
+    """A janitor that knows the whole list: the one before, if there was one, took its notes to the grave."""
+    global _process
+    _process = subprocess.Popen(
+        [sys.executable, "-P", __file__],  # -P: this folder must not be where it looks for `docker`
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,  # nothing stays unwritten if it dies
+        start_new_session=True,  # Ctrl-C in the terminal must not reach it
+    )
+    _written(_process, [("+", kind, what) for kind, what in _todo])
+
+
+def _written(process: subprocess.Popen, lines: list[tuple[str, str, str]]) -> bool:
+    """Did the janitor get these lines? Not if it is dead."""
+    if process.stdin is None or process.stdin.closed or process.poll() is not None:
+        return False
+    try:
+        process.stdin.write("".join("\t".join(line) + "\n" for line in lines).encode())
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _let_go() -> None:
     """At a normal exit: let it sweep, and wait, so that a shell prompt means "all gone"."""
-    process.stdin.close()
+    with _lock:
+        if _todo and not (_process and _written(_process, [])):
+            _start()
+        groups = [int(what) for kind, what in _todo if kind == "group"]
+        _todo.clear()
+    if _process is None or _process.stdin is None:
+        return
+    _process.stdin.close()
     deadline = time.monotonic() + 15
-    while process.poll() is None and time.monotonic() < deadline:
-        for pid in _groups:
+    while _process.poll() is None and time.monotonic() < deadline:
+        for pid in groups:
             _reap(pid)  # else the janitor sees our dead children as zombies, and waits for them
         time.sleep(0.02)
 
 
-def _remove_containers(label: str) -> None:
+def _note(todo: Todo, sign: str, kind: str, what: str) -> None:
+    if sign == "+":
+        todo[kind, what] = None
+    else:
+        todo.pop((kind, what), None)
+
+
+def _remove_container(label: str) -> None:
     import docker
 
     client = docker.from_env()
-    for _ in range(4):  # a container may still be on its way when its owner dies
-        for container in client.containers.list(all=True, filters={"label": label}):
+    for _ in range(4):  # it may still be on its way when its owner dies
+        found = client.containers.list(all=True, filters={"label": label})
+        for container in found:
             container.remove(force=True, v=True)
+        if found:
+            break
         time.sleep(0.5)
 
 
-def _sweep(todo: dict[tuple[str, str], None]) -> None:
-    groups = [int(what) for kind, what in todo if kind == "group"]
-    threads = [threading.Thread(target=end_group, args=(pid,)) for pid in groups]
-    threads += [
-        threading.Thread(target=_remove_containers, args=(what,)) for kind, what in todo if kind == "containers"
-    ]
+def _sweep(todo: Todo) -> None:
+    threads = [threading.Thread(target=end_group, args=(int(what),)) for kind, what in todo if kind == "group"]
+    threads += [threading.Thread(target=_remove_container, args=(what,)) for kind, what in todo if kind == "container"]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -115,13 +152,9 @@ def _sweep(todo: dict[tuple[str, str], None]) -> None:
 
 
 def _main() -> None:
-    todo: dict[tuple[str, str], None] = {}
+    todo: Todo = {}
     for line in sys.stdin:
-        sign, kind, what = line.rstrip("\n").split("\t")
-        if sign == "+":
-            todo[kind, what] = None
-        else:
-            todo.pop((kind, what), None)
+        _note(todo, *line.rstrip("\n").split("\t"))
     _sweep(todo)
 
 
