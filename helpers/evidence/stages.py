@@ -13,6 +13,10 @@ from urllib.error import URLError
 from pyspark.sql import SparkSession
 
 from helpers.errors import LabError
+from helpers.ruler.load import Load
+from helpers.ruler.probe import Probe
+from helpers.ruler.trace import Trace
+from helpers.ruler.watch import Watch
 
 SECONDS = 30  # Spark's page is slow the first time somebody asks
 
@@ -99,6 +103,33 @@ def newest(spark: SparkSession) -> int:
     return max((stage["stageId"] for stage in _ask(spark, "stages")), default=-1)
 
 
+class StageRecorder(Watch):
+    """Reads Spark's page while a run goes on, about once a second, and keeps what it said last."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._after = newest(spark)
+        self._looks = 0
+        self.timeline = Timeline("", 0, ())
+        self.most_active = 0  # stages that Spark's page called ACTIVE at one reading
+
+    def begin(self, setup_name: str, load: Load) -> None:
+        self._name = setup_name
+        self._read()
+
+    def look(self, probe: Probe) -> None:
+        self._looks += 1
+        if self._looks % 2 == 0:
+            self._read()
+
+    def end(self, trace: Trace | None) -> None:
+        self._read()
+
+    def _read(self) -> None:
+        self.timeline = read(self._spark, self._name, self._after)
+        self.most_active = max(self.most_active, len(self.timeline.active))
+
+
 def parse(answer: list[dict], name: str, slots: int, now: float) -> Timeline:
     """Spark's answer as a timeline of its newest query; a task that still runs ends `now`."""
     found = sorted((_stage(one, now) for one in answer), key=lambda stage: stage.id)
@@ -138,7 +169,8 @@ def _ask(spark: SparkSession, what: str) -> list[dict]:
 def _stage(one: dict, now: float) -> Stage:
     about = one.get("description") or ""
     run, batch = re.search(r"runId = (\S+)", about), re.search(r"batch = (\d+)", about)
-    begin, end = _seconds(one.get("submissionTime")), _seconds(one.get("completionTime"))
+    stamps = (one.get("submissionTime"), one.get("completionTime"))
+    begin, end = (_seconds(stamp) if stamp else None for stamp in stamps)
     listed = [task for task in (one.get("tasks") or {}).values() if "launchTime" in task]
     tasks = [_task(one["stageId"], task, end or now) for task in listed]
     number = int(batch[1]) if batch else -1
@@ -175,6 +207,6 @@ def _in_slots(tasks: Iterable[Task]) -> dict[int, list[Task]]:
     return placed
 
 
-def _seconds(text: str | None) -> float | None:
+def _seconds(text: str) -> float:
     """Spark writes 2026-11-16T06:24:59.815GMT."""
-    return datetime.fromisoformat(text.replace("GMT", "+00:00")).timestamp() if text else None
+    return datetime.fromisoformat(text.replace("GMT", "+00:00")).timestamp()

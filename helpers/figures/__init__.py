@@ -1,14 +1,35 @@
-"""What people see. Notebooks import from here; each module is one kind of figure."""
+"""What people see. Notebooks import from here; each module is one kind of figure.
 
-from helpers.figures.latency import (
-    as_png,
-    boundaries_of,
-    distributions,
-    nines,
-    over_time,
-    show,
-    tax_bars,
-    u_curve,
-)
+Each function takes what was measured and returns a matplotlib Figure. `show(figure)` puts it into a notebook,
+`as_png(figure)` into a file. What is called Live… changes while a run goes on: give it to `measure` as its watch.
+"""
 
-__all__ = ["as_png", "boundaries_of", "distributions", "nines", "over_time", "show", "tax_bars", "u_curve"]
+from helpers.figures.checkpoint import file_times, interval_panels, pause_bars, trade_off
+from helpers.figures.crash import crash_timeline, repeats
+from helpers.figures.display import as_png, show
+from helpers.figures.latency import distributions, nines, over_time
+from helpers.figures.live import LiveView
+from helpers.figures.phases import tax_bars
+from helpers.figures.shuffle import LiveFiles
+from helpers.figures.stages import LiveGantt, gantt
+from helpers.figures.sweep import u_curve
+
+__all__ = [
+    "LiveFiles",
+    "LiveGantt",
+    "LiveView",
+    "as_png",
+    "crash_timeline",
+    "distributions",
+    "file_times",
+    "gantt",
+    "interval_panels",
+    "nines",
+    "over_time",
+    "pause_bars",
+    "repeats",
+    "show",
+    "tax_bars",
+    "trade_off",
+    "u_curve",
+]

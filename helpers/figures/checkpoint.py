@@ -4,25 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from helpers.errors import LabError
-from helpers.evidence.checkpoint import boundaries, boundary_cost, boundary_times, replayed, written
-from helpers.figures.latency import (
-    INK,
-    legend,
-    limits,
-    log_ms,
-    look_of,
-    looks,
-    ms,
-    new_figure,
-    on_log_axis,
-    plain,
-    some_of,
-    style,
-    tax_bars,
-)
+from helpers.evidence import batches, checkpoint, pauses
+from helpers.figures.axes import limits, log_ms, measured_seconds, plain, some_of
+from helpers.figures.looks import look_of
+from helpers.figures.phases import tax_bars
+from helpers.figures.style import INK, legend, new_figure, style
+from helpers.ruler.statistics import ms
+from helpers.ruler.tally import floored
 from helpers.ruler.trace import Trace
 
 FILES = {"offsets": ("#E69F00", "o"), "state": ("#009E73", "^"), "commits": ("#CC79A7", "D")}
@@ -38,17 +29,15 @@ def interval_panels(traces: Sequence[Trace], title: str = "Latency over time (ms
         low, high = limits(traces)
         for ax, trace in zip(rows, traces, strict=True):
             keep = np.union1d(some_of(len(trace.samples)), np.flatnonzero(trace.latency > trace.percentile(97)))
-            x, y = trace.elapsed()[keep], on_log_axis(trace.latency)[keep]
+            x, y = trace.elapsed()[keep], floored(trace.latency)[keep]
             colour = look_of(trace).colour
             ax.plot(x, y, ".", color=colour, alpha=0.35, markersize=5, markeredgewidth=0, rasterized=True)
-            for at in boundary_times(trace):
+            for at in batches.ends(trace):
                 ax.axvline(at, color=INK, linewidth=1.3, linestyle=(0, (5, 2)), zorder=1)
             log_ms(ax, "y", low, high * 6, label="ms")
-            ax.grid(False, axis="y", which="minor")
             words = f"{trace.name}: p50 {ms(trace.p50)} ms, p99 {ms(trace.p99)} ms"
             ax.text(0.008, 0.95, words, transform=ax.transAxes, va="top", weight="bold", bbox=PAPER)
-        rows[-1].set_xlim(0, max(float(trace.elapsed().max()) for trace in traces))
-        rows[-1].xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        measured_seconds(rows[-1], max(float(trace.elapsed().max()) for trace in traces))
         rows[-1].set_xlabel("measured time (s); dashed: an interval ends")
         rows[0].set_title(title, pad=10)
     return figure
@@ -63,7 +52,7 @@ def file_times(traces: Sequence[Trace], title: str = "When the checkpoint's file
         for row, trace in enumerate(traces):
             ax.hlines(row, 0, 100, color=look_of(trace).colour, linewidth=9, alpha=0.3, zorder=1)
             for (kind, (colour, marker)), nudge in zip(FILES.items(), (-0.16, 0.0, 0.16), strict=True):
-                shares = [100 * one.share for one in written(trace, kind)]
+                shares = [100 * one.share for one in checkpoint.written(trace, kind)]
                 drawn = {"color": colour, "markersize": 11, "markeredgecolor": INK, "zorder": 3}
                 (line,) = ax.plot(shares, np.full(len(shares), row + nudge), marker, label=f"{kind}/", **drawn)
                 if shares:
@@ -86,9 +75,9 @@ def pause_bars(
     names: Sequence[str], traces: Sequence[Trace], interval: float, title: str = "What a boundary costs"
 ) -> Figure:
     """What an interval takes beyond itself, by phase; under each name the pause that the ruler saw."""
-    seen = [np.median([stop.ms for stop in boundaries(trace)] or [0]) for trace in traces]
+    seen = [np.median([stop.ms for stop in pauses.at_boundaries(trace)] or [0]) for trace in traces]
     labels = [f"{name}\n(no result for {pause:,.0f} ms)" for name, pause in zip(names, seen, strict=True)]
-    return tax_bars(labels, [boundary_cost(trace, interval) for trace in traces], title)
+    return tax_bars(labels, [batches.boundary_cost(trace, interval) for trace in traces], title)
 
 
 def trade_off(
@@ -100,9 +89,9 @@ def trade_off(
     with style():
         figure = new_figure("tail latency against replay", 5.0)
         ax = figure.subplots()
-        look = looks([traces[0]])[0]
-        x = np.array([replayed(trace.meta["load"]["rate"], at) for at, trace in zip(intervals, traces, strict=True)])
-        y = on_log_axis(np.array([trace.p99 for trace in traces]))
+        look = look_of(traces[0])
+        x = np.array([at * trace.meta["load"]["rate"] for at, trace in zip(intervals, traces, strict=True)])
+        y = floored(np.array([trace.p99 for trace in traces]))
         ax.plot(x, y, color=look.colour, marker="o", markersize=10, label="p99 of one run per interval")
         for at, here, value in zip(intervals, x, y, strict=True):
             words = f"{at} s: {ms(value)} ms"
@@ -116,6 +105,5 @@ def trade_off(
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xlabel("events replayed in the worst case (rate × interval, log scale)")
         log_ms(ax, "y", y.min() / 2, y.max() * 3, label="p99 latency (ms, log scale)")
-        ax.grid(False, axis="y", which="minor")
         legend(ax, title)
     return figure

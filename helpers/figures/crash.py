@@ -1,20 +1,33 @@
 """Figures of lesson 05: one crash on a time axis, and what many crashes repeated."""
 
 from itertools import cycle
+from typing import Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from helpers.errors import LabError
-from helpers.faults.pipeline import Crash, Pipeline
-from helpers.figures.latency import HEIGHT, INK, legend, looks, new_figure, plain, style
+from helpers.evidence.crashes import Crash, Row
+from helpers.figures.axes import plain
+from helpers.figures.looks import look_of, looks
+from helpers.figures.style import HEIGHT, INK, legend, new_figure, style
 
 BEFORE, AFTER = 9.0, 4.0  # seconds shown before the kill, and after the first row that follows it
 AGAIN = "#882255"
 
 
-def timeline(pipeline: Pipeline, number: int = 0, title: str = "One crash") -> Figure:
+class Crashed(Protocol):
+    """What is drawn of a pipeline: its kills, every row that came out of it, and when each event was sent."""
+
+    sent_at: list[float]
+    rows: list[Row]
+
+    @property
+    def crashes(self) -> list[Crash]: ...
+
+
+def crash_timeline(pipeline: Crashed, number: int = 0, title: str = "One crash") -> Figure:
     """Event numbers against time: sent, out for the first time, out again; the checkpoint and the kill."""
     if number >= len(pipeline.crashes):
         raise LabError(f"There is no crash number {number}: this query was killed {len(pipeline.crashes)} times.")
@@ -27,7 +40,7 @@ def timeline(pipeline: Pipeline, number: int = 0, title: str = "One crash") -> F
         sent = np.array(pipeline.sent_at) - crash.at
         shown = (sent >= -BEFORE) & (sent <= until)
         ax.plot(sent[shown], np.arange(len(sent))[shown], color="#999999", linewidth=2, label="event was sent")
-        look = looks(["real-time"])[0]
+        look = look_of("real-time")
         for again, name, colour, marker, size in (
             (False, "result, first time", look.colour, ".", 5),
             (True, "result, once more", AGAIN, "x", 6),

@@ -6,25 +6,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from pyspark.sql import SparkSession
 
-from helpers.evidence import stages
-from helpers.evidence.stages import Task, Timeline
-from helpers.figures.latency import (
-    DPI,
-    INK,
-    WIDTH,
-    Look,
-    as_png,
-    bins,
-    log_ms,
-    looks,
-    ms,
-    new_figure,
-    on_log_axis,
-    style,
-)
+from helpers.evidence.stages import StageRecorder, Task, Timeline
+from helpers.figures.axes import bins, log_ms
+from helpers.figures.display import as_png
 from helpers.figures.live import LiveFigure
-from helpers.ruler.probe import Load, Probe
+from helpers.figures.looks import Look, look_of, looks
+from helpers.figures.style import DPI, INK, WIDTH, new_figure, style
+from helpers.ruler.load import Load
+from helpers.ruler.probe import Probe
+from helpers.ruler.statistics import ms
+from helpers.ruler.tally import floored
 from helpers.ruler.trace import Trace
 
 # One colour per place in the plan; light and dark, so that they differ in grey, too.
@@ -75,7 +68,7 @@ def _bars(ax: Axes, timeline: Timeline, seconds: float) -> None:
     ax.set_yticks(range(rows), [str(number + 1) for number in range(rows)])
     ax.set_ylabel("slot")
     ax.grid(False, axis="y")
-    _headline(ax, timeline.name, looks([timeline.name])[0])
+    _headline(ax, timeline.name, look_of(timeline.name))
 
 
 def _bar(ax: Axes, task: Task, role: int, first: float) -> None:
@@ -85,15 +78,14 @@ def _bar(ax: Axes, task: Task, role: int, first: float) -> None:
 
 def _histograms(panels: Sequence[Axes], traces: Sequence[Trace]) -> None:
     """The latency distribution of each run, on one log axis."""
-    every = np.concatenate([on_log_axis(trace.latency) for trace in traces])
+    every = np.concatenate([floored(trace.latency) for trace in traces])
     edges = bins(every.min() / 1.3, every.max() * 1.3)
     for ax, trace, look in zip(panels, traces, looks(traces), strict=True):
-        counts, _ = np.histogram(on_log_axis(trace.latency), edges)
+        counts, _ = np.histogram(floored(trace.latency), edges)
         ax.stairs(100 * counts / len(trace.samples), edges, fill=True, color=look.colour, alpha=0.6)
         log_ms(ax, "x", edges[0], edges[-1], "latency (ms, log scale)" if ax is panels[-1] else "")
         ax.tick_params(axis="x", which="both", labelbottom=ax is panels[-1])
         ax.set_yticks([])
-        ax.grid(False, axis="x", which="minor")
         ax.set_ylabel("events")
         _headline(ax, f"p50 {ms(trace.p50)}, p99 {ms(trace.p99)} ms", look)
 
@@ -109,30 +101,34 @@ class LiveGantt(LiveFigure):
 
     alt, size = "live stages and tasks", (WIDTH, 3.4)
 
-    def __init__(self, spark) -> None:
-        super().__init__()
-        self._spark = spark
-        self._after = stages.newest(spark)
-        self._looks = 0
-        self.timeline = Timeline("", 0, ())
-        self.most_active = 0  # stages that Spark's page called ACTIVE at one look
+    def __init__(self, spark: SparkSession) -> None:
+        self._recorder = StageRecorder(spark)
+        self._drawn: Timeline | None = None
+        super().__init__(self._recorder)
+
+    @property
+    def timeline(self) -> Timeline:
+        """The run as Spark's page told it last."""
+        return self._recorder.timeline
+
+    @property
+    def most_active(self) -> int:
+        """How many stages Spark's page called ACTIVE at one reading, at most."""
+        return self._recorder.most_active
 
     def _begin(self, name: str, load: Load) -> None:
         self._in_a_new_cell()
-        self._name = name
         self._draw("starting")
 
     def _look(self, probe: Probe) -> None:
-        self._looks += 1
-        if self._looks % 2 == 0:
+        if self.timeline is not self._drawn:
             self._draw(probe.status["phase"])
 
     def _end(self, trace: Trace | None) -> None:
         self._draw("stopped" if trace is None else "done")
 
     def _draw(self, phase: str) -> None:
-        self.timeline = stages.read(self._spark, self._name, self._after)
-        self.most_active = max(self.most_active, len(self.timeline.active))
+        self._drawn = self.timeline
         title = f"{phase} · stages active: {len(self.timeline.active)} · slots held: {self.timeline.slots_held}"
         figure = gantt([self.timeline], seconds=LIVE_SECONDS, title=title)
         figure.set_size_inches(*self.size)

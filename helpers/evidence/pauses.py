@@ -1,0 +1,75 @@
+"""For how long the results stop, and whether a batch ended meanwhile."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from helpers.errors import LabError
+from helpers.evidence import batches
+from helpers.ruler.trace import Trace
+
+NOTICEABLE_MS = 50.0
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A stretch without results: from `at` (measured seconds), `ms` long; `batch` is the one that ended in it."""
+
+    at: float
+    ms: float
+    batch: int | None
+
+
+def at_boundaries(trace: Trace) -> list[Pause]:
+    """Every batch that ended in the measured time, with the pause around its end."""
+    return [pause for gaps, ends in _rounds(trace) for pause in _at_ends(gaps, ends)]
+
+
+def noticeable(trace: Trace, over_ms: float = NOTICEABLE_MS) -> list[Pause]:
+    """Every stretch of more than `over_ms` without a result, longest first; outside a boundary its batch is None."""
+    usual = 1000 / trace.meta.get("load", {}).get("rate", 1000)
+    if over_ms < 2 * usual:
+        raise LabError(
+            f"over_ms={over_ms}: at this rate results are {usual:,.0f} ms apart anyway; ask for longer ones."
+        )
+    found = []
+    for gaps, ends in _rounds(trace):
+        matched = {pause.at: pause for pause in _at_ends(gaps, ends)}
+        found += [matched.get(at, Pause(float(at), float(ms), None)) for at, ms in gaps]
+    return sorted((pause for pause in found if pause.ms > over_ms), key=lambda pause: -pause.ms)
+
+
+def _rounds(trace: Trace) -> Iterator[tuple[np.ndarray, dict[int, float]]]:
+    """Per round: every gap between two results as (begin, milliseconds), and when each batch ended."""
+    before = 0.0
+    for one, ends in zip(trace.rounds, batches.by_round(trace, lambda batch: batch.end), strict=True):
+        begin, end = one["measure_from"], one["measure_to"]
+        inside = (trace.samples["due"] >= begin) & (trace.samples["due"] < end)
+        times = np.unique(trace.samples[trace.clock][inside]) - begin + before
+        yield np.column_stack([times[:-1], np.diff(times) * 1000]), ends
+        before += end - begin
+
+
+def _at_ends(gaps: np.ndarray, ends: dict[int, float]) -> list[Pause]:
+    """The gap that contains each batch's end: no task runs then, so no result can come."""
+    found = []
+    for batch, at in ends.items():
+        number = int(np.searchsorted(gaps[:, 0], at, side="right")) - 1
+        begin, ms = gaps[number] if number >= 0 else (at, 0.0)
+        if begin <= at < begin + ms / 1000:  # else it ended before the first result or after the last
+            found.append(Pause(float(begin), float(ms), batch))
+    return found
+
+
+def calmest(trace: Trace, seconds: float = 6.0, which: float = 99, step: float = 0.5) -> float:
+    """A percentile (ms) in the calmest stretch of a run: a busy neighbour can make others worse, but not this one.
+
+    Choose `seconds` longer than the interval, and no stretch is without its boundary.
+    """
+    elapsed, latency = trace.elapsed(), trace.latency
+    last = sum(one["measure_to"] - one["measure_from"] for one in trace.rounds) - seconds
+    if last < 0 or not len(latency):
+        raise LabError(f"{trace.name}: it was measured for less than {seconds:g} s, so there is no such stretch.")
+    stretches = [latency[(elapsed >= at) & (elapsed < at + seconds)] for at in np.arange(0, last + 1e-9, step)]
+    return float(min(np.percentile(one, which) for one in stretches if len(one)))
