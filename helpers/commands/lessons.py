@@ -13,6 +13,7 @@ from helpers.settings import NOTEBOOKS, ROOT, shown
 
 MY_LESSONS = ROOT / "my_lessons"  # as deep as the originals, so that their links and imports hold
 FIRST = "00_start_here.ipynb"
+JUPYTERLAB = Path(__file__).parent / "jupyterlab"  # its overrides.json: no question about news, no look for updates
 
 
 class Copies:
@@ -97,8 +98,7 @@ def lab(words: list[str], say: Callable[[str], object] = print) -> None:
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={ROOT}",
         f"--LabApp.default_url=/lab/tree/{MY_LESSONS.name}/{FIRST}",
-        "--LabApp.news_url=None",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        f"--LabApp.app_settings_dir={JUPYTERLAB}",
         "--KernelSpecManager.allowed_kernelspecs=python3",
     ]
     if os.geteuid() == 0:
