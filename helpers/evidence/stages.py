@@ -19,6 +19,7 @@ from helpers.ruler.trace import Trace
 from helpers.ruler.watch import Watch
 
 SECONDS = 30  # Spark's page is slow the first time somebody asks
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy knows this machine's Spark
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def _ask(spark: SparkSession, what: str) -> list[dict]:
     if page is None:
         raise LabError("Spark's web page is switched off (spark.ui.enabled), and only it knows when stages ran.")
     try:
-        with urllib.request.urlopen(f"{page}/api/v1/applications/{app}/{what}", timeout=SECONDS) as answer:
+        with DIRECT.open(f"{page}/api/v1/applications/{app}/{what}", timeout=SECONDS) as answer:
             return json.load(answer)
     except (URLError, TimeoutError) as problem:
         raise LabError(f"Spark's web page at {page} does not answer: {problem}. Does Spark still run?") from problem
