@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from helpers.commands.queries import TUNED, count_per_key, forward
+from helpers.engines.scratch import run_dir
 from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError
-from helpers.evidence import checkpoint
+from helpers.evidence import batches, checkpoint, pauses
 from helpers.faults.slow_store import slow_store
-from helpers.paths import run_dir
-from helpers.ruler.experiment import Setup, Watch, measure
-from helpers.ruler.probe import Load
+from helpers.ruler.experiment import Setup, measure
+from helpers.ruler.load import Load
+from helpers.ruler.watch import Watch
 
 pytestmark = pytest.mark.engine
 
@@ -72,13 +73,13 @@ def test_the_slow_store_needs_local_mode(spark, monkeypatch):
 
 def test_a_stateful_query_waits_for_the_slow_store_at_every_boundary(slow_and_stateful):
     assert slow_and_stateful.lost == 0
-    cost = checkpoint.boundary_cost(slow_and_stateful, 5)
+    cost = batches.boundary_cost(slow_and_stateful, 5)
     assert cost["walCommit"] >= 2 * DELAY  # it writes a file and renames it
     assert cost["commitOffsets"] >= 2 * DELAY
 
 
 def test_every_boundary_of_a_real_run_is_found_with_its_pause(slow_and_stateful):
-    found = checkpoint.boundaries(slow_and_stateful)
+    found = pauses.at_boundaries(slow_and_stateful)
     assert len(found) >= 1
     assert all(pause.ms >= 4 * DELAY for pause in found), found
 
@@ -100,5 +101,5 @@ def test_micro_batch_writes_its_offsets_at_the_start(spark, kafka):
     trace = measure(spark, kafka, setup, Watch())
     assert all(one.batch > 0 for one in checkpoint.written(trace, "offsets"))
     order = zip(checkpoint.written(trace, "offsets"), checkpoint.written(trace, "commits"), strict=True)
-    assert all(offsets.after_start_ms < commits.after_start_ms for offsets, commits in order)
+    assert all(offsets.share < commits.share for offsets, commits in order)
     assert checkpoint.typical_share(trace, "offsets") < 0.6

@@ -1,20 +1,25 @@
 """Stages and tasks from Spark's page: read right, whatever is missing, and drawn so that one can read them."""
 
-import io
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image
+from matplotlib.colors import to_rgb
 from test_figures import MICRO, REAL, trace_of, words
 
 from helpers.errors import LabError
 from helpers.evidence import refusal, stages
 from helpers.evidence.calibrate import rounds_for
 from helpers.evidence.keys import by_task
-from helpers.evidence.shuffle_files import LiveFiles, shuffle_files
-from helpers.figures import latency as figures
-from helpers.figures.stages import ROLES, gantt
+from helpers.evidence.shuffle_files import shuffle_files
+from helpers.figures import LiveFiles, LiveGantt, gantt, live
+from helpers.figures import stages as drawing
+from helpers.figures.stages import ROLES
+from helpers.ruler.load import Load
 
 RUN = "7e8c2888-4b6c-407a-98f2-67a4440adf4a"
 NOW = 1_000.0
@@ -152,24 +157,113 @@ def test_no_page_to_ask_gets_a_sentence(closed_port):
         stages.read(spark(f"http://127.0.0.1:{closed_port}"))
 
 
+def test_a_proxy_is_not_asked_for_what_this_machine_serves(page, closed_port, monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed_port}")
+    monkeypatch.setenv("no_proxy", "")
+    page.answer = TOGETHER
+    assert stages.newest(page.spark) == 1
+
+
 # -- drawing
 
 
 @pytest.mark.parametrize("answer", [ONE_AFTER_THE_OTHER, TOGETHER, []], ids=["in turn", "together", "nothing"])
 def test_a_gantt_is_drawn_and_can_be_read(answer):
     figure = gantt([read(answer), read(TOGETHER)], [MICRO, REAL], seconds=5)
-    picture = Image.open(io.BytesIO(figures.as_png(figure, dpi=50)))
-    assert np.asarray(picture.convert("L")).std() > 5, "the picture is blank"
     assert min(text.get_fontsize() for text in words(figure)) >= 13
+    assert np.asarray(figure.canvas.buffer_rgba()).std() > 5, "the picture is blank"
     labels = {label for ax in figure.axes for label in (ax.get_xlabel(), ax.get_ylabel()) if label}
     assert labels == {"time (s)", "slot", "latency (ms, log scale)", "events"}
 
 
 def test_bars_say_their_stage_by_light_and_dark_too():
-    light, dark = (np.dot(np.array(figures.to_rgb(colour)), [0.3, 0.6, 0.1]) for colour in ROLES[:2])
+    light, dark = (np.dot(np.array(to_rgb(colour)), [0.3, 0.6, 0.1]) for colour in ROLES[:2])
     assert light - dark > 0.4
     bars = [bar.get_facecolor() for bar in gantt([read(ONE_AFTER_THE_OTHER)], seconds=5).axes[0].patches]
     assert len(set(bars)) == 2
+
+
+# -- collecting, whatever becomes of the picture
+
+
+class Page:
+    """What Spark's page says, from a real server: `answer` can be changed, and None is an error."""
+
+    def __init__(self, url: str) -> None:
+        self.answer: list[dict] | None = []
+        self.spark = SimpleNamespace(
+            sparkContext=SimpleNamespace(uiWebUrl=url, applicationId="local-1", defaultParallelism=4)
+        )
+        self.probe = SimpleNamespace(status={"phase": "measuring", "measure_from": None}, load=Load())
+
+    def run(self, watch: LiveGantt, *answers: list[dict] | None) -> None:
+        """What `experiment` does with a watch, while the page gives these answers for a second each."""
+        watch.begin("micro-batch", self.probe.load)
+        for self.answer in answers:
+            watch.look(self.probe)
+            watch.look(self.probe)
+        watch.end(None)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(500 if page.answer is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(page.answer).encode())
+
+        def log_message(self, format: str, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        page = Page(f"http://127.0.0.1:{server.server_port}")
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield page
+        server.shutdown()
+
+
+def seen(watch: LiveGantt) -> tuple[str, int, int]:
+    return watch.timeline.name, len(watch.timeline.stages), watch.most_active
+
+
+def test_stages_are_collected_where_there_is_no_notebook(page, capsys):
+    watch = LiveGantt(page.spark)
+    page.run(watch, TOGETHER, ONE_AFTER_THE_OTHER)
+    assert seen(watch) == ("micro-batch", 4, 2), "the last answer, and two ACTIVE in the one before"
+    assert capsys.readouterr().out == ""
+
+
+def test_stages_are_collected_though_they_cannot_be_drawn_and_it_is_said_once(page, capsys, monkeypatch):
+    def no_ink(*_: object, **__: object) -> None:
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(live, "in_notebook", lambda: True)
+    monkeypatch.setattr(drawing, "gantt", no_ink)
+    watch = LiveGantt(page.spark)
+    page.run(watch, TOGETHER, ONE_AFTER_THE_OTHER)
+    assert seen(watch) == ("micro-batch", 4, 2)
+    page.run(watch, ONE_AFTER_THE_OTHER)
+    said = "The figure could not be drawn to the end (no ink); the run was measured.\n"
+    assert capsys.readouterr().out == said
+
+
+def test_a_page_that_does_not_answer_stops_no_run_and_the_next_look_asks_again(page, capsys):
+    watch = LiveGantt(page.spark)
+    page.run(watch, TOGETHER, None, ONE_AFTER_THE_OTHER)
+    assert seen(watch) == ("micro-batch", 4, 2)
+    assert capsys.readouterr().out.startswith("Not everything beside the run could be noted (Spark's web page")
+
+
+def test_a_live_gantt_is_drawn_about_once_a_second(page, monkeypatch):
+    shown: list[bytes] = []
+    monkeypatch.setattr(live, "in_notebook", lambda: True)
+    monkeypatch.setattr(LiveGantt, "_show", lambda self, png: shown.append(png))
+    monkeypatch.setattr(drawing, "DPI", 30)
+    watch = LiveGantt(page.spark)
+    page.run(watch, TOGETHER, ONE_AFTER_THE_OTHER)
+    assert watch.trouble is None
+    assert len(shown) == 1 + 2 + 1, "at the start, after every second look, at the end"
 
 
 # -- shuffle files
