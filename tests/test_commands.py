@@ -22,7 +22,7 @@ import pytest
 from conftest import BACKENDS
 
 from helpers.engines import jars
-from helpers.paths import BUILD, ROOT
+from helpers.settings import BUILD, ROOT
 
 pytestmark = [pytest.mark.engine, pytest.mark.commands]
 
@@ -532,14 +532,14 @@ def test_a_second_setup_has_nothing_to_do_or_to_say(run):
 
 
 class LabServer:
-    """`make lab`, without a browser: what it would have opened is in a file that it writes."""
+    """JupyterLab without a browser, at the address that it prints."""
 
-    def __init__(self, command: Command, runtime: Path) -> None:
+    ADDRESS = re.compile(r"http://[\w.]+:\d+/\S+token=\w+(?=\s)")
+
+    def __init__(self, command: Command) -> None:
         self.command = command
-        command.wait_until(lambda: list(runtime.glob("*file-to-run*-open.html")), "JupyterLab was up")
-        page = next(runtime.glob("*file-to-run*-open.html"))
-        command.wait_until(lambda: "token=" in page.read_text(), "it wrote what to open")
-        self.url = re.search(r'href="(http[^"]+)"', page.read_text())[1]
+        command.wait_until(lambda: self.ADDRESS.search(command.said), "JupyterLab printed its address")
+        self.url = self.ADDRESS.search(command.said)[0]
         self.base, self.token = self.url.split("/lab")[0], self.url.split("token=")[1]
         command.wait_until(lambda: self.status("/api") == 200, "it answered")
 
@@ -572,13 +572,13 @@ def lab(tmp_path_factory):
     args, places = lab_settings(folder)
     command = Command(make("lab", args), folder / "command", **places)
     try:
-        yield LabServer(command, Path(places["JUPYTER_RUNTIME_DIR"]))
+        yield LabServer(command)
     finally:
         command.kill()
 
 
 def test_make_lab_opens_the_first_lesson_for_nobody_but_its_owner(lab):
-    assert "/00_start_here.ipynb?token=" in lab.url
+    assert "/lab/tree/my_lessons/00_start_here.ipynb?token=" in lab.url
     assert re.fullmatch(r"http://(127\.0\.0\.1|localhost):\d+", lab.base)
     server = lab.command.find("jupyterlab")
     listening = {one.laddr.ip for one in server.net_connections("inet") if one.status == psutil.CONN_LISTEN}
