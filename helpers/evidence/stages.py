@@ -19,7 +19,6 @@ from helpers.ruler.trace import Trace
 from helpers.ruler.watch import Watch
 
 SECONDS = 30  # Spark's page is slow the first time somebody asks
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy knows this machine's Spark
 
 
 @dataclass(frozen=True)
@@ -160,8 +159,9 @@ def _ask(spark: SparkSession, what: str) -> list[dict]:
     page, app = spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId
     if page is None:
         raise LabError("Spark's web page is switched off (spark.ui.enabled), and only it knows when stages ran.")
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy knows this machine's Spark
     try:
-        with DIRECT.open(f"{page}/api/v1/applications/{app}/{what}", timeout=SECONDS) as answer:
+        with direct.open(f"{page}/api/v1/applications/{app}/{what}", timeout=SECONDS) as answer:
             return json.load(answer)
     except (URLError, TimeoutError) as problem:
         raise LabError(f"Spark's web page at {page} does not answer: {problem}. Does Spark still run?") from problem
