@@ -1,9 +1,13 @@
-"""What is installed is what was locked: the same packages for every learner, today and in a year."""
+"""What is installed is what was locked, the same for every learner today and in a year; and CI tests all of it."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
+from helpers.engines.jars import version_of
 from helpers.settings import ROOT
 
 DIRECT, LOCK = ROOT / "requirements.txt", ROOT / "requirements.lock"
@@ -58,3 +62,42 @@ def test_the_lock_names_no_index_and_no_folder_of_whoever_made_it():
 @pytest.mark.parametrize("file", ["Makefile", "environment.yml"])
 def test_what_is_installed_is_the_lock(file):
     assert re.findall(r"-r (requirements\.\w+)", (ROOT / file).read_text()) == ["requirements.lock"]
+
+
+# ---- CI
+
+
+def test_ci_has_no_version_of_its_own():
+    for path in (path for path in (ROOT / ".ci").rglob("*") if path.is_file()):
+        assert re.findall(r"(?<![\d.])\d+\.\d+\.\d+(?![\d.])", path.read_text()) == [], path
+
+
+def test_ci_takes_the_kafka_that_the_broker_is():
+    text = (ROOT / ".ci/run").read_text()
+    named = re.findall(r"^(?:kafka_version|official_image|local_image)=.*$", text, re.MULTILINE)
+    script = "\n".join([*named, 'echo "$official_image $local_image"'])
+    said = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    version = version_of("kafka_2.13")
+    assert said.split() == [f"apache/kafka:{version}", f"local/kafka:{version}"]
+
+
+@pytest.mark.parametrize(("required", "outcome"), [("1", "2 error"), ("0", "2 skipped")], ids=["in CI", "at home"])
+def test_what_cannot_be_tested_is_skipped_at_home_and_fails_in_ci(tmp_path, closed_port, required, outcome):
+    test = tmp_path / "test_it.py"
+    test.write_text("import pytest\n@pytest.mark.docker\ndef test_1(): 0\n@pytest.mark.browser\ndef test_2(): 0\n")
+    requirements = re.findall(r"^export (LAB_REQUIRE_\w+)=1", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    env = {
+        "PATH": str(tmp_path),  # no Chromium
+        "DOCKER_HOST": f"tcp://127.0.0.1:{closed_port}",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+    words = ["-m", "pytest", "-q", "-c", ROOT / "pyproject.toml", "-p", "conftest", "-p", "no:cacheprovider", test]
+    run = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env=env | dict.fromkeys(requirements, required),
+        capture_output=True,
+        text=True,
+    )
+    assert outcome in run.stdout.splitlines()[-1], run.stdout
