@@ -5,12 +5,14 @@
 #   make fresh LESSON=03  that lesson anew         make clean   remove all of this but my_lessons
 #   make setup   only set up                       make lock    renew requirements.lock
 
-# The newest Python that pyspark supports and that is here; PYTHON=… chooses another.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
-	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+# A Python that pyspark supports and that the lock has wheels for; PYTHON=… chooses another.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && echo "$$p" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NEED_PYTHON = test -n "$(PYTHON)" || { echo "Sorry: this needs a Python from 3.11 to 3.14, and none was found."; \
+	echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12"; exit 1; }
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyrefly check --summary=none
 
 .PHONY: race lab fresh test check bench doctor setup lock clean help
@@ -49,8 +51,7 @@ setup: $(READY)
 	@$(BIN)/python -m helpers jars
 
 $(READY): requirements.lock
-	@test -n "$(PYTHON)" || { echo "Sorry: this needs Python 3.11 or newer (pyspark 4.3 does), and none was found."; \
-		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12"; exit 1; }
+	@$(NEED_PYTHON)
 	@echo "setup: Python packages into $(VENV) (1.2 GB on disk, a minute or two, once)"
 	@"$(PYTHON)" -m venv --clear $(VENV) || { echo "Sorry: '$(PYTHON) -m venv' failed. On Debian and Ubuntu:" \
 		"apt install python3-venv"; exit 1; }
@@ -62,6 +63,7 @@ $(READY): requirements.lock
 # All packages at one moment, for every Python and system at once. What still fits requirements.txt stays as it is;
 # ARGS=--upgrade takes the newest of everything else.
 lock:
+	@$(NEED_PYTHON)
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && "$(PYTHON)" -m venv "$$scratch" && \
 		"$$scratch/bin/python" -m pip install --quiet --disable-pip-version-check uv==0.13.8 && \
 		"$$scratch/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
