@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from helpers import figures
+from helpers.evidence import batches
 from helpers.figures.looks import look_of, looks
 from helpers.figures.phases import PHASES, itemised
 from helpers.figures.style import WIDTH
@@ -56,7 +57,7 @@ INPUTS = {
 DRAWN = {
     "distributions": figures.distributions,
     "nines": figures.nines,
-    "over_time": lambda traces: figures.over_time(traces, boundaries_of=traces[0]),
+    "over_time": lambda traces: figures.over_time(traces, boundaries=batches.starts(traces[0])),
     "u_curve": lambda traces: figures.u_curve(
         [500, 100, 0][: len(traces)], traces, busy=[0.2] * len(traces), reference=REAL
     ),

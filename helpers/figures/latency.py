@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from helpers.evidence import batches
 from helpers.figures.axes import bins, limits, log_ms, measured_seconds, percentile_line, some_of
 from helpers.figures.looks import Look, looks
 from helpers.figures.style import HEIGHT, legend, new_figure, style
@@ -95,10 +94,10 @@ def _in_nines(trace: Trace, points: int = 1_500) -> tuple[np.ndarray, np.ndarray
 def over_time(
     traces: Sequence[Trace],
     window: float = 1.0,
-    boundaries_of: Trace | None = None,
+    boundaries: Sequence[float] = (),
     title: str = "Latency over time",
 ) -> Figure:
-    """Single events as points, p50 and p99 of each window as lines; and where each batch of `boundaries_of` began."""
+    """Single events as points, p50 and p99 of each window as lines; batch boundaries, such as `batches.starts` gives."""
     with style():
         figure = new_figure("latency over time", HEIGHT + 0.4)
         ax = figure.subplots()
@@ -113,9 +112,7 @@ def over_time(
         log_ms(ax, "y", *limits(traces))
         measured_seconds(ax, max([window] + [float(trace.elapsed().max()) for trace in traces]))
         ax.set_xlabel(f"measured time (s); lines: {' and '.join(HEADLINE)} of each {window:g} s")
-        if boundaries_of is not None:
-            handles += _boundaries(ax, batches.starts(boundaries_of))
-        legend(ax, title, handles)
+        legend(ax, title, handles + _boundaries(ax, boundaries))
     return figure
 
 
