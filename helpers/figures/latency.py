@@ -97,7 +97,7 @@ def over_time(
     boundaries: Sequence[float] = (),
     title: str = "Latency over time",
 ) -> Figure:
-    """Single events as points, p50 and p99 of each window as lines; batch boundaries, such as `batches.starts` gives."""
+    """Single events as points, p50 and p99 of each window as lines; batch boundaries as lines, if given."""
     with style():
         figure = new_figure("latency over time", HEIGHT + 0.4)
         ax = figure.subplots()
