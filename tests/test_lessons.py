@@ -1,9 +1,11 @@
 """A learner's copies of the lessons: what is theirs is never lost, and what is not theirs stays up to date."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -188,3 +190,16 @@ def test_lessons_that_cannot_be_copied_get_a_sentence(monkeypatch, tmp_path):
     monkeypatch.setattr(lessons.Copies.__init__, "__defaults__", (NOTEBOOKS, tmp_path / "my_lessons"))
     with pytest.raises(LabError, match="The lessons cannot be copied to "):
         lessons.lab([])
+
+
+def test_what_is_out_of_date_is_said_before_jupyterlab_takes_over():
+    code = (
+        "import sys; from helpers.commands import lessons\n"
+        "lessons.Copies.update = lambda self: ['a sentence']\n"
+        f"sys.executable = {shutil.which('true')!r}\n"
+        "lessons.lab([])"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "a sentence\n"

@@ -104,6 +104,7 @@ def lab(words: list[str], say: Callable[[str], object] = print) -> None:
     if os.geteuid() == 0:
         settings += ["--allow-root"]  # in a container one is root; loopback and the token protect it all the same
     os.chdir(ROOT)
+    sys.stdout.flush()  # what was said would go with this program
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *settings, *words])
 
 
