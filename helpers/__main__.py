@@ -47,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     record.set_defaults(run=_record)
     record.add_argument("notebooks", nargs="*", help="all of them if none is named")
     commands.add_parser("doctor", help="what this machine has and lacks").set_defaults(run=_doctor)
-    commands.add_parser("jars", help="fetch and verify the jars").set_defaults(run=_jars)
+    jars = commands.add_parser("jars", help="fetch and verify the jars")
+    jars.set_defaults(run=_jars)
+    jars.add_argument("--lock", action="store_true", help="make jars.lock anew from jars.xml instead")
     return parser
 
 
@@ -87,10 +89,10 @@ def _doctor(_: argparse.Namespace) -> int:
     return 0 if doctor() else 1
 
 
-def _jars(_: argparse.Namespace) -> None:
+def _jars(options: argparse.Namespace) -> None:
     from helpers.engines import jars
 
-    jars.ensure()
+    (jars.relock if options.lock else jars.ensure)()
 
 
 def _load(load, options: argparse.Namespace):
