@@ -1,11 +1,13 @@
 """What the stored notebooks promise: complete, clean, portable, and compared by an nbval that can fail."""
 
 import copy
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tokenize
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -16,14 +18,14 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbval.plugin import get_sanitize_patterns
 
-from helpers.paths import ROOT
+from helpers.settings import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 FOLDER = ROOT / "notebooks"
 SANITIZE = ROOT / "tests" / "nbval_sanitize.cfg"
 
 KNOWN_TAGS = {"nbval-ignore-output", "raises-exception"}
-MOST_BYTES, MOST_CELLS, MOST_LINES = 3_000_000, 40, 12
+MOST_BYTES, MOST_CELLS, MOST_LINES, WIDEST = 3_000_000, 40, 16, 95
 NOT_IN_THE_CHECKOUT = {".venv", ".cache", "build", ".git"}
 
 PLACES = r"work|root|home|Users|tmp|private|var|opt|mnt|media|srv|scratch|Volumes|workspace"
@@ -124,13 +126,20 @@ def is_small(notebook: NotebookNode) -> list[str]:
     return [f"{size:,} bytes: more than {MOST_BYTES:,}"] if size > MOST_BYTES else []
 
 
+def statements(source: str) -> int:
+    """Logical lines: a fluent query over ten lines is one."""
+    return sum(token.type == tokenize.NEWLINE for token in tokenize.generate_tokens(io.StringIO(source).readline))
+
+
 def is_short(notebook: NotebookNode) -> list[str]:
     lengths = {cell.source: len(cell.source.splitlines()) for cell in code(notebook)}
     faults = [f"{start(source)} has {lines} lines" for source, lines in lengths.items() if lines > MOST_LINES]
+    wide = [line for source in lengths for line in source.splitlines() if len(line) > WIDEST]
+    faults += [f"{len(line)} characters are too wide for a projector: {start(line)}" for line in wide]
     if len(notebook.cells) > MOST_CELLS:
         faults.append(f"{len(notebook.cells)} cells: more than {MOST_CELLS}")
-    if median(lengths.values()) > 5:
-        faults.append("most code cells are longer than 5 lines")
+    if median(map(statements, lengths)) > 5:
+        faults.append("most code cells have more than 5 statements")
     return faults
 
 
@@ -342,7 +351,8 @@ MUTATIONS = {
     },
     is_small: {"a huge picture": show(image_png="A" * 3_000_001, text_plain="<figure: a>")},
     is_short: {
-        "a long cell": put("cells.3.source", "a = 1\n" * 13),
+        "a long cell": put("cells.3.source", "a = 1\n" * 17),
+        "a wide line": put("cells.3.source", "a = " + "1" * 92),
         "many cells": lambda notebook: notebook.cells.extend([nbformat.v4.new_markdown_cell("more")] * 40),
         "cells mostly long": in_every_code_cell(source="a = 1\n" * 6),
     },

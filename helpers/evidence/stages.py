@@ -94,13 +94,13 @@ def read(spark: SparkSession, name: str = "", after: int = -1) -> Timeline:
 
     Spark forgets old stages (spark.ui.retainedStages) and old tasks: what it has forgotten is not in here.
     """
-    answer = [stage for stage in _ask(spark, "stages?details=true") if stage["stageId"] > after]
+    answer = [stage for stage in ask(spark, "stages?details=true") if stage["stageId"] > after]
     return parse(answer, name, spark.sparkContext.defaultParallelism, time.time())
 
 
 def newest(spark: SparkSession) -> int:
     """The id of the last stage that Spark has planned so far; -1 before the first."""
-    return max((stage["stageId"] for stage in _ask(spark, "stages")), default=-1)
+    return max((stage["stageId"] for stage in ask(spark, "stages")), default=-1)
 
 
 class StageRecorder(Watch):
@@ -155,7 +155,8 @@ def most_at_once(intervals: Iterable[tuple[float, float | None]]) -> int:
     return most
 
 
-def _ask(spark: SparkSession, what: str) -> list[dict]:
+def ask(spark: SparkSession, what: str) -> list[dict]:
+    """What Spark's page answers to programs: "jobs", "stages", …"""
     page, app = spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId
     if page is None:
         raise LabError("Spark's web page is switched off (spark.ui.enabled), and only it knows when stages ran.")
