@@ -68,8 +68,8 @@ class Lab:
         setups = [self._setup(name, query, trigger, load) for name, trigger in triggers.items()]
         return list(interleave(self.spark, self.kafka, setups, rounds, LiveView()).values())
 
-    def refusal(self, query: Query, trigger: dict[str, str], partitions: int = 1) -> Refusal | None:
-        """What Spark says against this query, or None if it runs. Either way it is stopped again."""
+    def refusal(self, query: Query, trigger: dict[str, str], partitions: int = 1) -> Refusal:
+        """What Spark says against this query; false if it runs. Either way it is stopped again."""
         try:
             with running(self.spark, self.kafka, Setup("tried", query, trigger, partitions=partitions)) as (_, started):
                 return refusal.wait(self.spark, started)

@@ -314,8 +314,8 @@ def write(text: str) -> Callable[[NotebookNode], None]:
     return put("cells.0.source", text)
 
 
-def in_every_code_cell(**changes: object) -> Callable[[NotebookNode], None]:
-    return lambda notebook: [cell.update(changes) for cell in code(notebook)] and None
+def in_every_code_cell(**changes: object) -> Callable[[NotebookNode], object]:
+    return lambda notebook: [cell.update(changes) for cell in code(notebook)]
 
 
 MUTATIONS = {

@@ -13,10 +13,10 @@ from helpers.commands import report
 from helpers.commands.queries import MICRO, REAL, TUNED, forward
 from helpers.engines.kafka import start_kafka
 from helpers.engines.spark import start_spark, stop_spark
-from helpers.figures.latency import ms
 from helpers.ruler.experiment import Setup, interleave, measure
 from helpers.ruler.load import Load
 from helpers.ruler.probe import Probe
+from helpers.ruler.statistics import HEADLINE, ms
 from helpers.ruler.tally import Reader
 from helpers.ruler.trace import Trace
 from helpers.ruler.watch import Watch, seconds_done
@@ -31,7 +31,8 @@ class Terminal(Watch):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._rows: dict[str, tuple[str, ...]] = {}
-        self._name, self._load, self._live, self._reader = "", Load(), None, Reader()
+        self._live: Live | None = None
+        self._name, self._load, self._reader = "", Load(), Reader()
 
     def __enter__(self) -> "Terminal":
         if self._console.is_terminal:
@@ -50,7 +51,7 @@ class Terminal(Watch):
         status = probe.status
         self._reader.read(probe)
         so_far = self._reader.measured
-        cells = [ms(so_far.percentile(which)) for which in (50, 99)] + [ms(so_far.most)] if len(so_far) else [""] * 3
+        cells = [ms(so_far.percentile(which)) for which in HEADLINE.values()] + [ms(so_far.most)] if len(so_far) else [""] * 3
         share = min(1.0, seconds_done(probe) / (self._load.warmup + self._load.seconds))
         counts = (f"{status['sent']:,}", f"{status['sent'] - status['out']:,}")
         self._show(f"{status['phase']} {share:.0%}", *counts, *cells)
@@ -59,7 +60,7 @@ class Terminal(Watch):
         if trace is None:
             return
         sent = trace.total("sent")
-        cells = [ms(trace.percentile(which)) for which in (50, 99, 100)]
+        cells = [ms(trace.percentile(which)) for which in (*HEADLINE.values(), 100)]
         self._show("done", f"{sent:,}", f"{sent - trace.lost:,}", *cells)
         if not self._live:
             self._console.print(f"{self._name}: p50 {cells[0]} ms, p99 {cells[1]} ms, max {cells[2]} ms")
@@ -75,7 +76,7 @@ class Terminal(Watch):
         table = Table(title="The race, live", title_justify="left", title_style="bold")
         for name in ("run", "now"):
             table.add_column(name, min_width=20)
-        for name in ("sent", "back", "p50 ms", "p99 ms", "max ms"):
+        for name in ("sent", "back", *(f"{name} ms" for name in (*HEADLINE, "max"))):
             table.add_column(name, justify="right", min_width=8)
         for name, cells in self._rows.items():
             table.add_row(name, *cells)

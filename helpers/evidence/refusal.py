@@ -14,13 +14,19 @@ PATIENCE = 60.0  # seconds until a query must have begun to work, or been refuse
 
 @dataclass(frozen=True)
 class Refusal:
-    """Spark's error: its condition, which is a fixed word, and its sentences."""
+    """Spark's error: its condition, which is a fixed word, and its sentences. False if there is none: it runs."""
 
     condition: str
     text: str
 
+    def __bool__(self) -> bool:
+        return bool(self.condition)
+
     def __str__(self) -> str:
-        return f"[{self.condition}] {self.text}"
+        return f"[{self.condition}] {self.text}" if self else self.text
+
+
+ACCEPTED = Refusal("", "Accepted: the query runs.")
 
 
 def parse(problem: Exception) -> Refusal:
@@ -32,12 +38,12 @@ def parse(problem: Exception) -> Refusal:
     return Refusal(found[1], found[2])
 
 
-def wait(spark: SparkSession, query: StreamingQuery) -> Refusal | None:
-    """What Spark says against this query, or None once its first task runs."""
+def wait(spark: SparkSession, query: StreamingQuery) -> Refusal:
+    """What Spark says against this query; ACCEPTED once its first task runs."""
     deadline = time.monotonic() + PATIENCE
     while query.isActive:
         if _works(spark):
-            return None
+            return ACCEPTED
         if time.monotonic() > deadline:
             raise LabError(f"After {PATIENCE:.0f} s the query neither works nor is it refused: {query.status}")
         time.sleep(0.1)

@@ -249,7 +249,7 @@ class Pipeline:
         while not self._over.is_set():
             message = consumer.poll(0.1)
             if message is not None and not message.error():
-                self._take(message.key().decode(), message.value().decode())
+                self._take((message.key() or b"").decode(), (message.value() or b"null").decode())
         consumer.close()
 
     def _consumer(self) -> Consumer:

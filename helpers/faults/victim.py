@@ -133,8 +133,7 @@ class Understudy:
             self._spare = Victim(self._slots)
 
     def take(self) -> Victim:
-        self.prepare()
-        victim, self._spare = self._spare, None
+        victim, self._spare = self._spare or Victim(self._slots), None
         return victim
 
     def close(self) -> None:

@@ -20,13 +20,14 @@ class Meter:
             self._last = self._read()
             self._first = self._first or self._last
 
-    def cost(self) -> dict[str, float] | None:
+    def cost(self) -> dict[str, float]:
         """Per second: `cores` of Spark's process (all of Spark, on a local master) and loopback `packets`.
 
-        The packets are everybody's on this machine: Kafka's, the shuffle's, and whatever else runs.
+        The packets are everybody's on this machine: Kafka's, the shuffle's, and whatever else runs. Nothing, if it
+        was looked at only once.
         """
         if self._first == self._last:
-            return None
+            return {}
         seconds, cores, packets = (last - first for first, last in zip(self._first, self._last, strict=True))
         return {"cores": cores / seconds, "packets": packets / seconds}
 

@@ -58,6 +58,7 @@ class Run:
             for thread in threads:
                 thread.join()
         self.emit()
+        assert self.measure_from is not None  # else `send` has raised
         return {
             "kind": "summary",
             "start": self.start,

@@ -27,8 +27,7 @@ class Watch:
 class Bar(Watch):
     """A progress bar, in a terminal or a notebook."""
 
-    def __init__(self) -> None:
-        self._bar: tqdm | None = None
+    _bar: tqdm
 
     def begin(self, setup_name: str, load: Load) -> None:
         total = round(load.warmup + load.seconds, 1)
