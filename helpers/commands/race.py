@@ -51,7 +51,7 @@ class Terminal(Watch):
         status = probe.status
         self._reader.read(probe)
         so_far = self._reader.measured
-        cells = [ms(so_far.percentile(which)) for which in HEADLINE.values()] + [ms(so_far.most)] if len(so_far) else [""] * 3
+        cells = [ms(so_far.percentile(which)) for which in (*HEADLINE.values(), 100)] if len(so_far) else []
         share = min(1.0, seconds_done(probe) / (self._load.warmup + self._load.seconds))
         counts = (f"{status['sent']:,}", f"{status['sent'] - status['out']:,}")
         self._show(f"{status['phase']} {share:.0%}", *counts, *cells)
