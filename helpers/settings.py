@@ -73,6 +73,12 @@ def given(name: str) -> str:
     return value or variable.default
 
 
+def said() -> dict[str, str]:
+    """Every LAB_* variable that says something, known or misspelt."""
+    ours = {name: value.strip() for name, value in sorted(os.environ.items()) if name.startswith("LAB_")}
+    return {name: value for name, value in ours.items() if value}
+
+
 def fault(name: str, value: str) -> str:
     """What to use instead of this value; empty if it makes sense."""
     fits = re.fullmatch(VARIABLES[name].form, value)

@@ -11,11 +11,14 @@ import pytest
 
 from helpers.engines import jars
 from helpers.errors import LabError
-from helpers.paths import ROOT
+from helpers.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("no_lab_variables")
 
 JARS = {"connector/one-1.0.jar": b"first", "broker/two-2.0.jar": b"second", "broker/three-3.0.jar": b"third"}
+
+CONNECTOR = "spark-sql-kafka-0-10_2.13"
+BROKER = ("broker/three-3.0.jar", "broker/two-2.0.jar")
 
 # Stand-ins for Ivy: `$into` is the folder that jars.py told it to fill.
 FIND_FOLDER = 'for word in "$@"; do [ "$last" = -retrieve ] && into="${word%%/\\[conf\\]*}"; last="$word"; done\n'
@@ -38,11 +41,19 @@ def cache(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def three_jars(cache, monkeypatch) -> Path:
     """Three small jars are pinned, and all three are in the cache."""
-    monkeypatch.setattr(jars, "locked", lambda: {name: hashlib.sha256(data).hexdigest() for name, data in JARS.items()})
+    monkeypatch.setattr(jars, "locked", lambda: {name: sha256(data) for name, data in JARS.items()})
     for name, data in JARS.items():
         (cache / name).parent.mkdir(parents=True, exist_ok=True)
         (cache / name).write_bytes(data)
     return cache
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def read(lock: Path) -> dict[str, str]:
+    return {name: sha for sha, name in (line.split("  ") for line in lock.read_text().splitlines())}
 
 
 def contents(cache: Path) -> dict[str, bytes]:
@@ -133,6 +144,51 @@ def test_without_a_network_the_real_ivy_gets_nothing_and_it_is_said(cache, monke
         jars.ensure(say=lambda _: None)
     assert contents(cache) == {}
     assert leftovers(cache) == []
+
+
+@pytest.fixture
+def lock(three_jars, monkeypatch, tmp_path) -> Path:
+    """A lock file of our own: one jar as it is today, one as it was once, one too few and one too many."""
+    lock = tmp_path / "jars.lock"
+    pins = {"connector/one-1.0.jar": b"another", "broker/three-3.0.jar": b"third", "broker/old-1.jar": b"old"}
+    lock.write_text("".join(f"{sha256(data)}  {name}\n" for name, data in pins.items()))
+    monkeypatch.setattr(jars, "LOCK", lock)
+    monkeypatch.setattr(jars, "locked", jars.cache(lambda: read(lock)))
+    monkeypatch.setattr(jars, "_recipe", lambda: {"one": "1.0", "two": "2.0", "three": "3.0"})
+    return lock
+
+
+def test_the_lock_file_is_made_anew_from_the_recipe_and_what_changed_is_said(lock, install_java):
+    install_java(program=FETCH)
+    said = []
+    jars.relock(said.append)
+    assert list(read(lock).items()) == [(name, sha256(JARS[name])) for name in ("connector/one-1.0.jar", *BROKER)]
+    assert jars.locked() == read(lock)
+    assert said == [
+        "jars.lock: broker/old-1.jar removed",
+        "jars.lock: broker/two-2.0.jar added",
+        "jars.lock: connector/one-1.0.jar has another sha256",
+        "jars.lock: 3 files, written",
+    ]
+    jars.relock(said.append)
+    assert said[4:] == ["jars.lock: 3 files, as before"]
+
+
+@pytest.mark.parametrize("program", [f"{FETCH}exit 1", FETCH_PART], ids=["Ivy failed", "one jar is missing"])
+def test_a_lock_file_is_not_made_from_half_a_download(lock, install_java, program):
+    install_java(program=program)
+    before = lock.read_text()
+    with pytest.raises(LabError, match=r"The lock file was not changed.*Is there a network"):
+        jars.relock(pytest.fail)
+    assert lock.read_text() == before
+
+
+def test_the_versions_of_kafka_and_its_connector_are_stated_once():
+    versions = re.compile("|".join(rf"\b{re.escape(jars.version_of(name))}\b" for name in ("kafka_2.13", CONNECTOR)))
+    files = [ROOT / "README.md", ROOT / "Makefile", ROOT / "environment.yml"]
+    files += [path for folder in ("helpers", "tests", ".ci") for path in (ROOT / folder).rglob("*") if path.is_file()]
+    said = {path for path in files if path.suffix != ".pyc" and versions.search(path.read_text(errors="replace"))}
+    assert said == {jars.RECIPE, jars.LOCK}
 
 
 def test_every_jar_that_the_recipe_names_is_pinned():

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.engines.java import OLDEST, find_java
 from helpers.errors import LabError
-from helpers.paths import ROOT
+from helpers.settings import ROOT
 
 
 def test_the_java_of_this_machine_is_found_with_its_version_and_vendor():

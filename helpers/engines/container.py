@@ -6,40 +6,26 @@ from uuid import uuid4
 
 os.environ.setdefault("TC_POOLING_INTERVAL", "0.1")  # Testcontainers reads it when imported
 
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, DockerException, NotFound
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from helpers.engines import janitor
+from helpers.engines.broker_settings import HEAP, STARTED, as_environment, new_cluster_id
+from helpers.engines.jars import version_of
 from helpers.errors import LabError, first_line
+from helpers.settings import given
 
-IMAGE = "apache/kafka:4.3.1"
 PORT = 9092
 SCRIPT = "/tmp/start-when-the-port-is-known.sh"
-AGAIN, PID = "/tmp/start-the-broker-again", "/tmp/broker.pid"
+AGAIN, KEEP, PID = "/tmp/start-the-broker-again", "/tmp/outlive-the-broker", "/tmp/broker.pid"
 START_SECONDS = 120
-STARTED = "Kafka Server started"
 
-SETTINGS = {
-    "CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",
-    "KAFKA_NODE_ID": "1",
-    "KAFKA_PROCESS_ROLES": "broker,controller",
-    "KAFKA_LISTENERS": f"PLAINTEXT://:{PORT},BROKER://:9093,CONTROLLER://:9094",
-    "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "PLAINTEXT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "KAFKA_INTER_BROKER_LISTENER_NAME": "BROKER",
-    "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
-    "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9094",
-    "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
-    "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
-    "KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS": "1",
-    "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
-    "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
-    "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
-    "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR": "1",
-    "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
-    "KAFKA_HEAP_OPTS": "-Xms512m -Xmx512m",
-}
+
+def default_image() -> str:
+    """The same Kafka that the embedded broker runs from."""
+    return f"apache/kafka:{version_of('kafka_2.13')}"
 
 
 def engine_fault() -> str:
@@ -55,7 +41,7 @@ class ContainerBroker:
     """Start it, use `.bootstrap`, stop it."""
 
     def __init__(self) -> None:
-        self.image = os.environ.get("LAB_KAFKA_IMAGE") or IMAGE
+        self.image = given("LAB_KAFKA_IMAGE") or default_image()
         self.bootstrap = ""
         self._label = f"lab.kafka={uuid4().hex}"
         self._container: DockerContainer | None = None
@@ -63,28 +49,25 @@ class ContainerBroker:
     def start(self) -> "ContainerBroker":
         janitor.remove_container_at_exit(self._label)
         name, value = self._label.split("=")
-        # The broker must advertise the port that Docker chooses, so it waits for a script that names it.
-        # It runs again after `restart`: within one container, because a restarted container gets another port.
-        wait_for_script = f"while [ ! -s {SCRIPT} ]; do sleep 0.05; done; touch {AGAIN}"
-        run_it = f"while rm {AGAIN} 2>/dev/null; do sh {SCRIPT} & echo $! > {PID}; wait $!; done"
-        self._container = (
+        self._container = container = (
             DockerContainer(self.image)
-            .with_envs(**SETTINGS)
+            .with_envs(**_environment())
             .with_kwargs(labels={name: value})
-            .with_command(["sh", "-c", f"{wait_for_script}; {run_it}"])
+            .with_command(["sh", "-c", _command()])
         )
-        self._container.ports[f"{PORT}/tcp"] = ("127.0.0.1",)
+        container.ports[f"{PORT}/tcp"] = ("127.0.0.1",)
         try:
-            self._container.start()
-            self.bootstrap = f"127.0.0.1:{self._container.get_exposed_port(PORT)}"
+            container.start()
+            self.bootstrap = f"127.0.0.1:{container.get_exposed_port(PORT)}"
             listeners = f"PLAINTEXT://{self.bootstrap},BROKER://localhost:9093"
             script = f"export KAFKA_ADVERTISED_LISTENERS={listeners}\nexec /etc/kafka/docker/run\n"
-            self._container.copy_into_container(script.encode(), SCRIPT, 0o755)
+            container.copy_into_container(script.encode(), SCRIPT, 0o755)
             started = LogMessageWaitStrategy(STARTED)
-            started.with_startup_timeout(START_SECONDS).wait_until_ready(self._container)
+            started.with_startup_timeout(START_SECONDS).wait_until_ready(container)
+            container.exec(["touch", KEEP])
         except BaseException as problem:
             tail = self.log_tail()
-            self.stop()
+            self.stop(interrupted=not isinstance(problem, Exception))
             if not isinstance(problem, Exception):
                 raise  # Ctrl-C
             raise LabError(
@@ -94,31 +77,66 @@ class ContainerBroker:
         return self
 
     def restart(self) -> None:
-        """kill -9 inside the container, then start the broker again on the same port with the same data."""
+        """kill -9 (if it is not dead already), then start the broker again on the same port with the same data."""
+        if self._container is None:
+            raise LabError("This broker was stopped: start another.")
         starts = self._starts()
-        self._container.exec(["sh", "-c", f"touch {AGAIN}; kill -9 $(cat {PID})"])
+        self._container.exec(["sh", "-c", f"kill -9 $(cat {PID}); touch {AGAIN}"])
         deadline = time.monotonic() + START_SECONDS
         while self._starts() == starts:
             if time.monotonic() > deadline:
                 raise LabError(f"Kafka did not start again in its container. {self.log_tail()}")
             time.sleep(0.1)
 
-    def _starts(self) -> int:
-        return b"".join(self._container.get_logs()).count(STARTED.encode())
-
-    def stop(self) -> None:
-        if self._container is not None:
+    def stop(self, interrupted: bool = False) -> None:
+        """Remove the container. Where that fails, or one may still be on its way, the janitor sees to it at exit."""
+        if self._container is None:
+            return
+        try:
             self._container.stop()
-            self._container = None
+        except NotFound:
+            pass  # somebody else was faster
+        except (DockerException, OSError):
+            interrupted = True  # Docker itself is gone
+        self._container = None
+        if not interrupted:
+            janitor.forget_container(self._label)
 
     def log_tail(self, lines: int = 10) -> str:
         """The end of the container's own log, if it came to life at all."""
         try:
-            out, err = self._container.get_logs()
+            last = self._log().splitlines()[-lines:]
         except Exception:
             return ""
-        last = (out + err).decode(errors="replace").splitlines()[-lines:]
         return "Its log ends:\n" + "\n".join(last) if last else ""
+
+    def _starts(self) -> int:
+        return self._log().count(STARTED)
+
+    def _log(self) -> str:
+        return b"".join(self._container.get_logs()).decode(errors="replace") if self._container else ""
+
+
+def _environment() -> dict[str, str]:
+    """The BROKER listener is for the broker itself: from inside, it cannot reach the port that Docker publishes."""
+    settings = as_environment(
+        listeners=f"PLAINTEXT://:{PORT},BROKER://:9093,CONTROLLER://:9094",
+        inter_broker_listener_name="BROKER",
+        controller_quorum_voters="1@localhost:9094",
+    )
+    return settings | {"CLUSTER_ID": new_cluster_id(), "KAFKA_HEAP_OPTS": " ".join(HEAP)}
+
+
+def _command() -> str:
+    """The broker must advertise the port that Docker chooses, so it waits for a script that names it.
+
+    It runs again after `restart`: within one container, because a restarted container gets another port. So once
+    it has started well (KEEP), the container outlives it.
+    """
+    wait_for_script = f"while [ ! -s {SCRIPT} ]; do sleep 0.05; done; touch {AGAIN}"
+    wait_for_restart = f"while [ -e {KEEP} ] && [ ! -e {AGAIN} ]; do sleep 0.1; done"
+    run_it = f"sh {SCRIPT} & echo $! > {PID}; wait $!"
+    return f"{wait_for_script}; while rm {AGAIN} 2>/dev/null; do {run_it}; {wait_for_restart}; done"
 
 
 def _reason(problem: Exception) -> str:

@@ -3,44 +3,31 @@
 import itertools
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 from helpers.engines import janitor
+from helpers.engines.broker_settings import HEAP, STARTED, as_properties, new_cluster_id
 from helpers.engines.jars import broker_jars
 from helpers.engines.java import find_java
+from helpers.engines.scratch import run_dir
 from helpers.errors import LabError
-from helpers.paths import run_dir
+from helpers.settings import given
 
 START_SECONDS = 60
 HOST = "127.0.0.1"
 PORTS = range(20_000, 32_000)  # below those of outgoing connections, which would take a broker's port while it restarts
-CLUSTER = "4L6g3nShT-eMCtK--X86sw"  # any 16 bytes in base64 will do
-
-SETTINGS = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@{host}:{controller_port}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
-advertised.listeners=PLAINTEXT://{host}:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-log.dirs={data}
-num.partitions=1
-auto.create.topics.enable=false
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-"""
+QUIET = [
+    "-XX:-UsePerfData",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",  # it says when the broker has started
+]
 
 
 class EmbeddedBroker:
@@ -49,29 +36,40 @@ class EmbeddedBroker:
     def __init__(self) -> None:
         self._java = find_java().path
         self._folder = run_dir() / f"kafka-{uuid4().hex[:8]}"
-        self._folder.mkdir()
-        self.log = self._folder / "broker.log"
         self._process: subprocess.Popen | None = None
+        self.log = self._folder / "broker.log"
         self.bootstrap = ""
 
     def start(self) -> "EmbeddedBroker":
-        wanted = os.environ.get("LAB_KAFKA_PORT")
-        for _ in range(3):
-            one, other = _free_ports(2)
-            port = _wanted_port(wanted) if wanted else one
-            self.bootstrap = f"{HOST}:{port}"
-            if self._try(port, controller_port=one if port == other else other):
-                return self
-            if "already in use" not in self.log.read_text() or wanted:
-                break  # only a port lost to somebody else between choosing and binding is worth another try
-        raise LabError(f"The embedded Kafka broker did not start. The end of its log:\n{self.log_tail()}")
+        self._folder.mkdir()
+        try:
+            wanted = _wanted_port()
+            for _ in range(3):
+                one, other = _free_ports(2)
+                port = wanted or one
+                self.bootstrap = f"{HOST}:{port}"
+                if self._try(port, controller_port=one if port == other else other):
+                    return self
+                if "already in use" not in self.log.read_text() or wanted:
+                    break  # only a port lost to somebody else between choosing and binding is worth another try
+            raise LabError(f"The embedded Kafka broker did not start. The end of its log:\n{self.log_tail()}")
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
+        """End it, alive or dead, and delete its data. Safe to call twice."""
+        self._end()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def restart(self) -> None:
+        """kill -9 (if it is not dead already), then start again on the same port with the same data."""
         if self._process is not None:
-            janitor.end_group(self._process.pid)
-            self._process.wait()
-            janitor.forget(self._process.pid)
-            self._process = None
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._end()
+        if not self._run():
+            raise LabError(f"The embedded Kafka broker did not start again. The end of its log:\n{self.log_tail()}")
 
     @property
     def pid(self) -> int | None:
@@ -82,57 +80,68 @@ class EmbeddedBroker:
 
     def _command(self, memory: list[str], *main: str) -> list[str]:
         classpath = os.pathsep.join(map(str, broker_jars()))
-        quiet = ["-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        return [self._java, *memory, *quiet, "-cp", classpath, *main]
+        return [self._java, *memory, *QUIET, "-cp", classpath, *main]
+
+    @property
+    def _settings(self) -> Path:
+        return self._folder / "server.properties"
 
     def _try(self, port: int, controller_port: int) -> bool:
-        settings = self._folder / "server.properties"
-        data = self._folder / f"data-{port}"
-        settings.write_text(SETTINGS.format(host=HOST, port=port, controller_port=controller_port, data=data))
-        small = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        with self.log.open("ab") as log:
-            subprocess.run(
-                self._command(small, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings)),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+        here, controller = f"PLAINTEXT://{HOST}:{port}", f"{HOST}:{controller_port}"
+        self._settings.write_text(
+            as_properties(
+                listeners=f"{here},CONTROLLER://{controller}",
+                advertised_listeners=here,
+                inter_broker_listener_name="PLAINTEXT",
+                controller_quorum_voters=f"1@{controller}",
+                log_dirs=str(self._folder / f"data-{port}"),
             )
-        return self._run(settings, port)
-
-    def restart(self) -> None:
-        """kill -9, then start again on the same port with the same data."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        janitor.forget(self._process.pid)
-        if not self._run(self._folder / "server.properties", int(self.bootstrap.rpartition(":")[2])):
-            raise LabError(f"The embedded Kafka broker did not start again. The end of its log:\n{self.log_tail()}")
-
-    def _run(self, settings: Path, port: int) -> bool:
-        large = ["-Xms512m", "-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        )
+        small = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        formatting = ("kafka.tools.StorageTool", "format", "-t", new_cluster_id(), "-c", str(self._settings))
         with self.log.open("ab") as log:
+            subprocess.run(self._command(small, *formatting), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return self._run()
+
+    def _run(self) -> bool:
+        large = [*HEAP, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        started = False
+        with self.log.open("ab") as log:
+            said_before = log.tell()
             self._process = subprocess.Popen(
-                self._command(large, "kafka.Kafka", str(settings)),
+                self._command(large, "kafka.Kafka", str(self._settings)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
-        janitor.kill_at_exit(self._process.pid)
-        listens = False
         try:
-            listens = self._comes_up(port)
+            janitor.kill_at_exit(self._process.pid)
+            started = self._comes_up(self._process, said_before)
         finally:
-            if not listens:
-                self.stop()
-        return listens
+            if not started:
+                self._end()
+        return started
 
-    def _comes_up(self, port: int) -> bool:
+    def _comes_up(self, process: subprocess.Popen, said_before: int) -> bool:
+        """Its own word counts: whatever listens on its port could be somebody else."""
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self._process.poll() is None:
-            if _listens(port):
-                return True
-            time.sleep(0.05)
-        return False
+        with self.log.open("rb") as log:
+            log.seek(said_before)
+            said = b""
+            while STARTED.encode() not in said:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    return False
+                time.sleep(0.05)
+                said += log.read()
+        return process.poll() is None
+
+    def _end(self) -> None:
+        if self._process is not None:
+            janitor.end_group(self._process.pid)
+            self._process.wait()
+            janitor.forget(self._process.pid)
+            self._process = None
 
 
 def _free_ports(count: int) -> list[int]:
@@ -154,19 +163,12 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _wanted_port(text: str) -> int:
-    port = int(text) if text.isdecimal() else 0
-    if not 1024 <= port <= 65535:
-        raise LabError(f"LAB_KAFKA_PORT is {text!r}: give a port from 1024 to 65535, or unset it to get a free one.")
-    if not _is_free(port):
+def _wanted_port() -> int | None:
+    """The port that LAB_KAFKA_PORT names, if it does."""
+    port = int(given("LAB_KAFKA_PORT") or 0)
+    if port and not _is_free(port):
         raise LabError(
             f"Port {port} (LAB_KAFKA_PORT) is taken by another program. Choose another, "
             "or unset LAB_KAFKA_PORT to get a free one."
         )
-    return port
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as sock:
-        sock.settimeout(0.2)
-        return sock.connect_ex((HOST, port)) == 0
+    return port or None

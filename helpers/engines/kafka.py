@@ -4,11 +4,11 @@ LAB_KAFKA chooses: `testcontainers`, `embedded`, `external`, or `auto` (default)
 LAB_KAFKA_BOOTSTRAP if that is set, else a container if a Docker engine answers, else an embedded one.
 """
 
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -16,10 +16,21 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as AdminError
 
 from helpers.errors import LabError, first_line
+from helpers.settings import VARIABLES, given, kafka_backend
 
-BACKENDS = ("auto", "testcontainers", "embedded", "external")
+UNUSABLE = (AdminError, KafkaException, OSError, ValueError)  # what the two clients raise where no broker answers
 RESTART_SECONDS = 90
 QUIET = {"log_level": 0}  # librdkafka would print its own lines into a cell
+
+
+class Broker(Protocol):
+    """What an embedded broker and one in a container have in common."""
+
+    bootstrap: str
+
+    def restart(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 @dataclass
@@ -30,18 +41,16 @@ class Kafka:
     backend: str
     why: str
     seconds_to_start: float = 0.0
-    broker: object = None  # EmbeddedBroker or ContainerBroker; None for an external one
+    broker: Broker | None = None  # None for an external one, and after `stop`
     _topics: set[str] = field(default_factory=set)
 
     def create_topic(self, name: str, partitions: int = 1, append_time: bool = False) -> str:
         """A topic; with `append_time` the broker stamps each record when it is appended."""
         configs = {"message.timestamp.type": "LogAppendTime"} if append_time else {}
         with self.admin() as admin:
-            admin.create_topics(
-                {name: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}},
-                wait_for_metadata=True,
-            )
-        self._topics.add(name)
+            admin.create_topics({name: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}})
+            self._topics.add(name)  # ours to remove from here on, whatever comes
+            admin.wait_for_topics([name])
         return name
 
     def delete_topics(self, *names: str) -> None:
@@ -51,9 +60,11 @@ class Kafka:
 
     def restart(self) -> float:
         """kill -9 the broker and start it again; returns the seconds until it answered. Topics keep their records."""
-        if self.broker is None:
+        if self.backend == "external":
             print("This broker is not ours, so it is not restarted.")
             return 0.0
+        if self.broker is None:
+            raise LabError("Kafka was stopped. Run the set-up cell again: it starts a new one.")
         began = time.monotonic()
         self.broker.restart()
         while True:
@@ -73,12 +84,17 @@ class Kafka:
             client.close()
 
     def stop(self) -> None:
-        """Stop the broker, or, where it is somebody else's, remove our topics. Safe to call twice."""
+        """Stop the broker, or, where it is somebody else's, remove our topics. Safe to call twice, or if it died."""
         if self.broker is not None:
             self.broker.stop()
             self.broker = None
         elif self.backend == "external" and self._topics:
-            self.delete_topics(*self._topics)
+            ours = sorted(self._topics)
+            self._topics.clear()
+            try:
+                self.delete_topics(*ours)
+            except UNUSABLE:
+                print(f"Kafka at {self.bootstrap} does not answer any more: {', '.join(ours)} may still be there.")
 
     def __enter__(self) -> "Kafka":
         return self
@@ -87,11 +103,11 @@ class Kafka:
         self.stop()
 
 
-def start_kafka(backend: str | None = None, say=print) -> Kafka:
+def start_kafka(backend: str | None = None, say: Callable[[str], object] = print) -> Kafka:
     """Start (or find) a broker, prove that it works, and say in one line which one it is and why."""
-    backend = (backend or os.environ.get("LAB_KAFKA") or "auto").strip().lower()
-    if backend not in BACKENDS:
-        raise LabError(f"LAB_KAFKA is {backend!r}: it can be {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}.")
+    backend = backend or kafka_backend()
+    if backend not in _START:
+        raise LabError(f"start_kafka({backend!r}): use {VARIABLES['LAB_KAFKA'].words}.")
     began = time.monotonic()
     kafka = _START[backend]()
     try:
@@ -111,7 +127,7 @@ def check_round_trip(kafka: Kafka, seconds: float = 20) -> None:
         kafka.create_topic(topic)
         _produce_and_read_back(kafka.bootstrap, topic, seconds)
         kafka.delete_topics(topic)
-    except (AdminError, KafkaException, OSError, ValueError) as problem:
+    except UNUSABLE as problem:
         raise LabError(
             f"Kafka at {kafka.bootstrap} cannot be used: {first_line(problem)}. Check that a broker listens there, "
             "that it advertises an address this machine can reach, and that topics may be created on it."
@@ -139,10 +155,7 @@ def _produce_and_read_back(bootstrap: str, topic: str, seconds: float) -> None:
 def _auto() -> Kafka:
     from helpers.engines.container import engine_fault
 
-    if os.environ.get("LAB_KAFKA_BOOTSTRAP", "").strip():
-        return _external()
-    fault = engine_fault()
-    if fault:
+    if engine_fault():
         return _embedded("no Docker engine answers")
     try:
         return _testcontainers("a Docker engine answers")
@@ -171,7 +184,7 @@ def _embedded(why: str = "LAB_KAFKA=embedded") -> Kafka:
 
 
 def _external() -> Kafka:
-    bootstrap = os.environ.get("LAB_KAFKA_BOOTSTRAP", "").strip()
+    bootstrap = given("LAB_KAFKA_BOOTSTRAP")
     if not bootstrap:
         raise LabError("LAB_KAFKA=external needs LAB_KAFKA_BOOTSTRAP, for example LAB_KAFKA_BOOTSTRAP=localhost:9092.")
     return Kafka(bootstrap, "external", "LAB_KAFKA_BOOTSTRAP")

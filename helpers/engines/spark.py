@@ -4,25 +4,31 @@ import logging
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import Popen
 from uuid import uuid4
 
 from pyspark import SparkConf, SparkContext, java_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, SQLContext
 
 from helpers.engines import janitor
 from helpers.engines.jars import connector_jars
 from helpers.engines.java import find_java
+from helpers.engines.scratch import run_dir
 from helpers.errors import LabError, first_line
-from helpers.paths import run_dir
+from helpers.settings import SLOTS, given
 
 LOOPBACK = "127.0.0.1"
-STOP_SECONDS = 10
+STOP_SECONDS = 15  # so long it may take to answer, and as long again to end
+HANGING_SECONDS = 2  # for a JVM that did not answer
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+GONE = (
+    "Spark's process has ended (out of memory, or somebody killed it). Run the set-up cell again: it starts a new one."
+)
 
 LOG4J = """\
 rootLogger.level = warn
@@ -35,15 +41,16 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
 """
 
 
-def start_spark(slots: int = 4, **conf: object) -> SparkSession:
+def start_spark(slots: int = SLOTS, **conf: object) -> SparkSession:
     """A Spark session with `slots` task slots; any Spark setting as `**{"spark.some.setting": value}`.
 
-    A slot is a thread: more slots than cores is fine. LAB_SPARK_MASTER runs it on another master.
+    A slot is a thread: more slots than cores is fine. LAB_SPARK_MASTER runs it on another master, with that
+    master's slots: `spark.sparkContext.defaultParallelism` says how many there are.
     """
     if not isinstance(slots, int) or not 1 <= slots <= 512:
         raise LabError(f"slots={slots!r}: ask for a whole number of task slots from 1 to 512.")
     find_java()
-    stop_spark()  # a second start in one kernel replaces the first
+    stop_spark()  # a second start in one kernel replaces the first, alive or dead
     folder = run_dir() / f"spark-{uuid4().hex[:8]}"
     folder.mkdir()
     settings = _settings(slots, folder)
@@ -54,17 +61,42 @@ def start_spark(slots: int = 4, **conf: object) -> SparkSession:
 
 
 def stop_spark() -> None:
-    """Stop Spark and its JVM. Safe to call when nothing runs."""
-    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    """Stop Spark and its JVM, whether that works, hangs or is dead. Safe to call when nothing runs."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    asking = threading.Thread(target=_ask_to_stop, daemon=True)
+    try:
+        if gateway.proc.poll() is None:
+            with suppress(RuntimeError):  # a newer Python starts no thread while it exits: SIGTERM must do then
+                asking.start()
+                asking.join(STOP_SECONDS)
+    finally:
+        _end(gateway.proc, HANGING_SECONDS if asking.is_alive() else STOP_SECONDS)
+        if asking.ident is not None:
+            asking.join(STOP_SECONDS)  # with its JVM gone it gets an error; it must not stop what comes next
+        _forget()
+        gateway.shutdown()  # its Python side
+
+
+def _ask_to_stop() -> None:
+    session = SparkSession._instantiatedSession
+    if session is not None:
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
+            for query in session.streams.active:
+                query.stop()
+            session.stop()
+
+
+def _forget() -> None:
+    """What pyspark keeps of a session for the next `SparkContext` in this process, of a dead one too."""
+    context = SparkContext._active_spark_context
     if context is not None:
-        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
-        for query in session.streams.active:
-            query.stop()
-        session.stop()
-    if gateway is not None:
-        gateway.shutdown()
-        SparkContext._gateway = SparkContext._jvm = None
-        _end(gateway.proc)
+        context._jsc = None  # there is no JVM left to tell
+        context.stop()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
 
 
 def log_file(spark: SparkSession) -> Path:
@@ -76,6 +108,8 @@ def jvm_pid() -> int:
     """The process that Spark's driver runs in."""
     if SparkContext._gateway is None:
         raise LabError("Spark does not run: start it first.")
+    if SparkContext._gateway.proc.poll() is not None:
+        raise LabError(GONE)
     return SparkContext._gateway.proc.pid
 
 
@@ -85,7 +119,7 @@ def _settings(slots: int, folder: Path) -> dict[str, str]:
     log4j.write_text(LOG4J.format(log=log))
     return {
         "spark.app.name": "microbatch-to-milliseconds",
-        "spark.master": os.environ.get("LAB_SPARK_MASTER") or f"local[{slots}]",
+        "spark.master": given("LAB_SPARK_MASTER") or f"local[{slots}]",
         "spark.jars": ",".join(map(str, connector_jars())),
         "spark.driver.memory": "2g",
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{log4j} -XX:-UsePerfData -XX:+UseParallelGC",
@@ -121,7 +155,7 @@ def _launch(conf: SparkConf, folder: Path) -> SparkSession:
         except BaseException as problem:
             stop_spark()
             for process in jvm:
-                _end(process)
+                _end(process, STOP_SECONDS)
             if not isinstance(problem, Exception):
                 raise  # Ctrl-C
             tail = "\n".join(output.read_text(errors="replace").splitlines()[-12:])
@@ -153,8 +187,9 @@ logging.getLogger().addFilter(_worth_a_line)
 logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it logs below that, it also raises
 
 
-def _end(process: Popen) -> None:
-    process.stdin.close()  # the JVM watches its stdin and leaves when it closes
-    janitor.end_group(process.pid, grace=STOP_SECONDS)
+def _end(process: Popen, grace: float) -> None:
+    if process.stdin is not None:
+        process.stdin.close()  # the JVM watches its stdin and leaves when it closes
+    janitor.end_group(process.pid, grace)
     process.wait()
     janitor.forget(process.pid)
