@@ -106,12 +106,12 @@ def verdict(*claims: Claim) -> None:
     """Print ✓ or ✗ for each claim, never a measured number; raise if one does not hold."""
     if not claims:
         raise LabError("A verdict needs at least one claim(…).")
-    for one in claims:
-        print(one)
-    failed = [one for one in claims if not one.holds]
+    for item in claims:
+        print(item)
+    failed = [item for item in claims if not item.holds]
     if failed:
         raise VerdictError(
-            f"{len(failed)} of {len(claims)} did not hold this time: {'; '.join(one.explained for one in failed)}. "
+            f"{len(failed)} of {len(claims)} did not hold this time: {'; '.join(item.explained for item in failed)}. "
             "Is something else busy on this machine? Run the measurement again; if it stays so, you found something."
         )
 
@@ -186,7 +186,7 @@ def quiz(lesson: str) -> None:
     """
     from IPython.display import display
 
-    asked = [(one["question"], one.get("choices", []), one["answer"]) for one in answers(lesson)["quiz"]]
+    asked = [(item["question"], item.get("choices", []), item["answer"]) for item in answers(lesson)["quiz"]]
     bundle = {"text/html": _as_html(asked), "text/plain": _as_text(asked)}
     if _in_ipython():
         display(bundle, raw=True)

@@ -16,7 +16,7 @@ from helpers.engines.spark import start_spark, stop_spark
 from helpers.ruler.experiment import Setup, interleave, measure
 from helpers.ruler.load import Load
 from helpers.ruler.probe import Probe
-from helpers.ruler.statistics import HEADLINE, ms
+from helpers.ruler.statistics import HEADLINE, Ratio, ms
 from helpers.ruler.tally import Reader
 from helpers.ruler.trace import Trace
 from helpers.ruler.watch import Watch, seconds_done
@@ -136,8 +136,10 @@ def _report(console: Console, traces: dict[str, Trace], load: Load) -> None:
     console.print(f"Picture: {shown(picture)}   Run: {shown(written)}")
 
 
-def _interval(one) -> str:
-    return f"95 % interval {one.low:,.0f} to {one.high:,.0f}" if isfinite(one.low) else "too short for an interval"
+def _interval(ratio: Ratio) -> str:
+    if not isfinite(ratio.low):
+        return "too short for an interval"
+    return f"95 % interval {ratio.low:,.0f} to {ratio.high:,.0f}"
 
 
 def default_load() -> Load:

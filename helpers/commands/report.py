@@ -73,9 +73,9 @@ def about(trace: Trace) -> str:
 
 def write(name: str, figures: dict[str, float | Ratio], traces: list[Trace]) -> Path:
     """`build/<name>.json`: one flat map of figures, their intervals, and every run with its raw latencies."""
-    plain = {key: one.value if isinstance(one, Ratio) else one for key, one in figures.items()}
-    ratios = {key: one for key, one in figures.items() if isinstance(one, Ratio)}
-    intervals = {key: [one.low, one.high] for key, one in ratios.items() if isfinite(one.low)}
+    plain = {key: figure.value if isinstance(figure, Ratio) else figure for key, figure in figures.items()}
+    ratios = {key: figure for key, figure in figures.items() if isinstance(figure, Ratio)}
+    intervals = {key: [figure.low, figure.high] for key, figure in ratios.items() if isfinite(figure.low)}
     runs = [
         {"name": trace.name, "ms": trace.summary(), "latency_ms": trace.latency.round(1).tolist(), **trace.meta}
         for trace in traces

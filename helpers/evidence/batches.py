@@ -24,9 +24,9 @@ class Batch:
     ms: dict[str, float]  # Spark's `durationMs`
 
 
-def of_round(one: dict, skip: int = 0) -> list[Batch]:
+def of_round(lap: dict, skip: int = 0) -> list[Batch]:
     """The batches that ended in one round of a run, without its first `skip`."""
-    return [_batch(report) for report in one.get("progress", [])[skip:]]
+    return [_batch(report) for report in lap.get("progress", [])[skip:]]
 
 
 def _batch(report: dict) -> Batch:
@@ -37,7 +37,7 @@ def _batch(report: dict) -> Batch:
 
 def finished(trace: Trace) -> list[Batch]:
     """The batches that ended while a run went on, start-up left out."""
-    return [batch for one in trace.rounds for batch in of_round(one, SKIP)]
+    return [batch for lap in trace.rounds for batch in of_round(lap, SKIP)]
 
 
 # -- when
@@ -56,9 +56,9 @@ def ends(trace: Trace) -> list[float]:
 def by_round(trace: Trace, moment: Callable[[Batch], float]) -> list[dict[int, float]]:
     """Per round: a moment of each batch in measured seconds, by the batch's number, if it was within them."""
     found, before = [], 0.0
-    for one in trace.rounds:
-        begin, end = one["measure_from"], one["measure_to"]
-        moments = {batch.number: moment(batch) for batch in of_round(one)}
+    for lap in trace.rounds:
+        begin, end = lap["measure_from"], lap["measure_to"]
+        moments = {batch.number: moment(batch) for batch in of_round(lap)}
         found.append({number: at - begin + before for number, at in moments.items() if begin <= at < end})
         before += end - begin
     return found
@@ -78,8 +78,8 @@ def typical(trace: Trace) -> dict[str, float]:
 def busy_share(trace: Trace) -> float:
     """The part of the time in which a batch was under way, from 0 to 1."""
     busy = whole = 0.0
-    for one in trace.rounds:
-        some = of_round(one, SKIP)
+    for lap in trace.rounds:
+        some = of_round(lap, SKIP)
         if len(some) > 1:
             busy += sum(batch.ms["triggerExecution"] for batch in some[:-1]) / 1000
             whole += some[-1].start - some[0].start
@@ -95,8 +95,8 @@ def boundary_cost(trace: Trace, interval: float) -> dict[str, float]:
     time between the end of one interval and the start of the next.
     """
     costs = []
-    for one in trace.rounds:
-        some = of_round(one, skip=1)  # the first carries the query's start
+    for lap in trace.rounds:
+        some = of_round(lap, skip=1)  # the first carries the query's start
         for batch, after in zip_longest(some, some[1:]):
             between = (after.start - batch.end) * 1000 if after else 0.0
             cost = {phase: value for phase, value in batch.ms.items() if phase != "triggerExecution"}

@@ -52,9 +52,9 @@ def written(trace: Trace, kind: str) -> list[Written]:
     if kind not in KINDS:
         raise LabError(f"kind={kind!r}: a checkpoint folder has 'offsets', 'commits' and 'state'.")
     found = []
-    for one in trace.rounds:
-        known = {batch.number: batch for batch in batches.of_round(one, skip=1)}
-        for file in one.get("checkpoint", []):
+    for lap in trace.rounds:
+        known = {batch.number: batch for batch in batches.of_round(lap, skip=1)}
+        for file in lap.get("checkpoint", []):
             batch = known.get(file["batch"])
             if file["kind"] == kind and batch is not None:
                 share = (file["at"] - batch.start) / max(batch.end - batch.start, 1e-3)
@@ -66,4 +66,4 @@ def written(trace: Trace, kind: str) -> list[Written]:
 
 def typical_share(trace: Trace, kind: str) -> float:
     """Where in a batch a file of this kind appears: 0 at the start of the median batch, 1 at its end."""
-    return float(np.median([one.share for one in written(trace, kind)]))
+    return float(np.median([file.share for file in written(trace, kind)]))

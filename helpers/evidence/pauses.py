@@ -43,8 +43,8 @@ def noticeable(trace: Trace, over_ms: float = NOTICEABLE_MS) -> list[Pause]:
 def _rounds(trace: Trace) -> Iterator[tuple[np.ndarray, dict[int, float]]]:
     """Per round: every gap between two results as (begin, milliseconds), and when each batch ended."""
     before = 0.0
-    for one, ends in zip(trace.rounds, batches.by_round(trace, lambda batch: batch.end), strict=True):
-        begin, end = one["measure_from"], one["measure_to"]
+    for lap, ends in zip(trace.rounds, batches.by_round(trace, lambda batch: batch.end), strict=True):
+        begin, end = lap["measure_from"], lap["measure_to"]
         inside = (trace.samples["due"] >= begin) & (trace.samples["due"] < end)
         times = np.unique(trace.samples[trace.clock][inside]) - begin + before
         yield np.column_stack([times[:-1], np.diff(times) * 1000]), ends
@@ -68,8 +68,8 @@ def calmest(trace: Trace, seconds: float = 6.0, which: float = 99, step: float =
     Choose `seconds` longer than the interval, and no stretch is without its boundary.
     """
     elapsed, latency = trace.elapsed(), trace.latency
-    last = sum(one["measure_to"] - one["measure_from"] for one in trace.rounds) - seconds
+    last = sum(lap["measure_to"] - lap["measure_from"] for lap in trace.rounds) - seconds
     if last < 0 or not len(latency):
         raise LabError(f"{trace.name}: it was measured for less than {seconds:g} s, so there is no such stretch.")
     stretches = [latency[(elapsed >= at) & (elapsed < at + seconds)] for at in np.arange(0, last + 1e-9, step)]
-    return float(min(np.percentile(one, which) for one in stretches if len(one)))
+    return float(min(np.percentile(stretch, which) for stretch in stretches if len(stretch)))

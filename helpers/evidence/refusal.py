@@ -57,4 +57,4 @@ def _works(spark: SparkSession) -> bool:
     """Every stage that Spark has begun has a task that runs."""
     tracker = spark.sparkContext.statusTracker()
     begun = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    return bool(begun) and all(one is not None and one.numActiveTasks for one in begun)
+    return bool(begun) and all(stage is not None and stage.numActiveTasks for stage in begun)

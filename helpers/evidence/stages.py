@@ -132,7 +132,7 @@ class StageRecorder(Watch):
 
 def parse(answer: list[dict], name: str, slots: int, now: float) -> Timeline:
     """Spark's answer as a timeline of its newest query; a task that still runs ends `now`."""
-    found = sorted((_stage(one, now) for one in answer), key=lambda stage: stage.id)
+    found = sorted((_stage(entry, now) for entry in answer), key=lambda stage: stage.id)
     streaming = [stage.run for stage in found if stage.run]
     found = [stage for stage in found if stage.run and stage.run == streaming[-1]]
     roles: dict[int, int] = {}
@@ -168,27 +168,27 @@ def ask(spark: SparkSession, what: str) -> list[dict]:
         raise LabError(f"Spark's web page at {page} does not answer: {problem}. Does Spark still run?") from problem
 
 
-def _stage(one: dict, now: float) -> Stage:
-    about = one.get("description") or ""
+def _stage(entry: dict, now: float) -> Stage:
+    about = entry.get("description") or ""
     run, batch = re.search(r"runId = (\S+)", about), re.search(r"batch = (\d+)", about)
-    stamps = (one.get("submissionTime"), one.get("completionTime"))
+    stamps = (entry.get("submissionTime"), entry.get("completionTime"))
     begin, end = (_seconds(stamp) if stamp else None for stamp in stamps)
-    listed = [task for task in (one.get("tasks") or {}).values() if "launchTime" in task]
-    tasks = [_task(one["stageId"], task, end or now) for task in listed]
+    listed = [task for task in (entry.get("tasks") or {}).values() if "launchTime" in task]
+    tasks = [_task(entry["stageId"], task, end or now) for task in listed]
     number = int(batch[1]) if batch else -1
-    return Stage(one["stageId"], run[1] if run else "", number, 0, one["status"], begin, end, tuple(tasks))
+    return Stage(entry["stageId"], run[1] if run else "", number, 0, entry["status"], begin, end, tuple(tasks))
 
 
-def _task(stage: int, one: dict, stage_end: float) -> Task:
-    begin = _seconds(one["launchTime"])
-    runs = one["status"] == "RUNNING"  # then `duration` is as old as its last sign of life
-    end = stage_end if runs else begin + one.get("duration", 0) / 1000
-    cost = one.get("taskMetrics") or {}
+def _task(stage: int, entry: dict, stage_end: float) -> Task:
+    begin = _seconds(entry["launchTime"])
+    runs = entry["status"] == "RUNNING"  # then `duration` is as old as its last sign of life
+    end = stage_end if runs else begin + entry.get("duration", 0) / 1000
+    cost = entry.get("taskMetrics") or {}
     read, written = cost.get("shuffleReadMetrics", {}), cost.get("shuffleWriteMetrics", {})
     return Task(
         stage,
-        one["index"],
-        one["status"],
+        entry["index"],
+        entry["status"],
         begin,
         max(begin, end),
         cpu_ms=cost.get("executorCpuTime", 0) / 1e6,

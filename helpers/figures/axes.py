@@ -58,8 +58,8 @@ def bins(low: float, high: float) -> np.ndarray:
 def limits(traces: Sequence[Trace], room_low: float = 1.0, room_high: float = 1.0) -> tuple[float, float]:
     """From the fastest to the slowest event, with room for labels beside p50 and p99."""
     every = [floored(trace.latency) for trace in traces]
-    low = min(min(np.percentile(one, 0.1), np.percentile(one, MEDIAN) / room_low) for one in every)
-    high = max(max(one.max(), np.percentile(one, TAIL) * room_high) for one in every)
+    low = min(min(np.percentile(latency, 0.1), np.percentile(latency, MEDIAN) / room_low) for latency in every)
+    high = max(max(latency.max(), np.percentile(latency, TAIL) * room_high) for latency in every)
     return float(low) / 1.15, float(high) * 1.15
 
 

@@ -52,7 +52,7 @@ def file_times(traces: Sequence[Trace], title: str = "When the checkpoint's file
         for row, trace in enumerate(traces):
             ax.hlines(row, 0, 100, color=look_of(trace).colour, linewidth=9, alpha=0.3, zorder=1)
             for (kind, (colour, marker)), nudge in zip(FILES.items(), (-0.16, 0.0, 0.16), strict=True):
-                shares = [100 * one.share for one in checkpoint.written(trace, kind)]
+                shares = [100 * file.share for file in checkpoint.written(trace, kind)]
                 drawn = {"color": colour, "markersize": 11, "markeredgecolor": INK, "zorder": 3}
                 (line,) = ax.plot(shares, np.full(len(shares), row + nudge), marker, label=f"{kind}/", **drawn)
                 if shares:

@@ -173,7 +173,7 @@ class LiveView(LiveFigure):
         self._keep(trace)
         picture = self._picture
         joined = {name: Trace.join(rounds) for name, rounds in self._rounds.items()}
-        longest = max([float(one.elapsed().max()) for one in joined.values() if len(one.samples)] + [1.0])
+        longest = max([float(trace.elapsed().max()) for trace in joined.values() if len(trace.samples)] + [1.0])
         picture.time_axis(running=False, seconds=longest)
         picture.still(self._names, self._done, traces=joined)
         picture.head(self._name, "stopped" if trace is None else "done")

@@ -83,8 +83,8 @@ def looks(those: Sequence[Trace | str]) -> list[Look]:
     chosen: list[Look] = []
     families: dict[str, int] = {}
     others = list(FAMILIES.values())
-    for one in those:
-        look, family = look_of(one), family_of(one)
+    for what in those:
+        look, family = look_of(what), family_of(what)
         number = families.get(family, 0) if family else 0
         if family:
             families[family] = number + 1

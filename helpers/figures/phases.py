@@ -28,7 +28,7 @@ def tax_bars(
 
     What `triggerExecution`, the whole, has beyond the named phases is shown as "other".
     """
-    rows = [itemised(one) for one in parts]
+    rows = [itemised(part) for part in parts]
     whole = max([sum(row.values()) for row in rows] + [1e-9])
     used = [phase for phase in PHASES if any(row[phase] > 0 for row in rows)] or ["other"]
     with style():

@@ -45,7 +45,7 @@ def gantt(
         panels[0][0].set_title(title, pad=10)
         if traces:
             _histograms([right for _, right in panels], traces)
-        used = range(max([stage.role for one in timelines for stage in one.stages], default=0) + 1)
+        used = range(max([stage.role for timeline in timelines for stage in timeline.stages], default=0) + 1)
         keys = [Patch(facecolor=ROLES[role % 4], edgecolor=INK, label=_name(names, role)) for role in used]
         figure.legend(handles=keys, loc="outside lower left", ncols=1 if len(used) > 1 else 2, borderaxespad=0)
     return figure

@@ -55,7 +55,7 @@ def new_figure(label: str, height: float = HEIGHT) -> Figure:
 def legend(ax: Axes, title: str, handles: list | None = None, inches: float = WIDTH - 1.4) -> None:
     """The title, and under it what everything is called: never in the way of the data."""
     shown = handles or ax.get_legend_handles_labels()[0]
-    columns = _columns([one.get_label() for one in shown], inches)
+    columns = _columns([handle.get_label() for handle in shown], inches)
     rows = -(-len(shown) // columns)
     ax.legend(
         handles=shown,

@@ -61,7 +61,7 @@ def _measure_once(spark: SparkSession, kafka: Kafka, setup: Setup, watch: Watch 
         with running(spark, kafka, setup) as (route, query):
             trace = _observe(kafka, route, setup.load, setup.name, watch or Bar(), query)
             trace.meta |= {"trigger": setup.trigger, **of_spark(spark)}
-            trace.rounds[0]["progress"] = [progress_of(one) for one in query.recentProgress]
+            trace.rounds[0]["progress"] = [progress_of(report) for report in query.recentProgress]
             trace.rounds[0]["checkpoint"] = files_of(route.checkpoint)
             return trace
     except PySparkException as problem:
@@ -89,7 +89,7 @@ def _wait_for_free_slots(spark: SparkSession) -> None:
     """A stopped query's tasks hold their slots a moment longer, and the next query counts the free ones at once."""
     deadline = time.monotonic() + SLOTS_FREE_WITHIN
     tracker = spark.sparkContext._jsc.sc().statusTracker()
-    while any(one.numRunningTasks() for one in tracker.getExecutorInfos()) and time.monotonic() < deadline:
+    while any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 

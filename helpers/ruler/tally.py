@@ -77,16 +77,16 @@ class Recent:
 
     def add(self, received: np.ndarray, latency: np.ndarray) -> None:
         second = np.floor(received).astype(int)
-        for one in np.unique(second).tolist():
-            self._parts.setdefault(one, []).append(latency[second == one])
-            self._values[one] = np.percentile(np.concatenate(self._parts[one]), list(HEADLINE.values()))
-        for old in [one for one in self._parts if one < max(self._parts) - SPAN - 2]:
+        for number in np.unique(second).tolist():
+            self._parts.setdefault(number, []).append(latency[second == number])
+            self._values[number] = np.percentile(np.concatenate(self._parts[number]), list(HEADLINE.values()))
+        for old in [number for number in self._parts if number < max(self._parts) - SPAN - 2]:
             del self._parts[old], self._values[old]
 
     def ago(self, now: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(seconds before now, p50, p99), oldest first."""
         seconds = sorted(self._values)
-        values = floored(np.array([self._values[one] for one in seconds]).reshape(-1, len(HEADLINE)))
+        values = floored(np.array([self._values[number] for number in seconds]).reshape(-1, len(HEADLINE)))
         return np.array(seconds) + 0.5 - now, *values.T
 
 

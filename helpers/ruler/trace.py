@@ -44,7 +44,7 @@ class Trace:
 
     def total(self, what: str) -> int:
         """Sum over the rounds of `sent`, `lost`, `duplicated`, `rows`, `overcounted` or `send_errors`."""
-        return sum(one.get(what, 0) for one in self.rounds)
+        return sum(lap.get(what, 0) for lap in self.rounds)
 
     @property
     def lost(self) -> int:
@@ -58,7 +58,7 @@ class Trace:
     @property
     def late_share(self) -> float:
         """The part of the events that were sent over 20 ms late, in the worst round."""
-        return max((one["late_share"] for one in self.rounds), default=0.0)
+        return max((lap["late_share"] for lap in self.rounds), default=0.0)
 
     @property
     def schedule_kept(self) -> bool:
@@ -70,9 +70,9 @@ class Trace:
 
         If the sender itself stood still for longer than any query could make it, the whole machine did.
         """
-        if any(one.get("standstill_ms", 0) > FROZEN_MS for one in self.rounds):
+        if any(lap.get("standstill_ms", 0) > FROZEN_MS for lap in self.rounds):
             return f"this machine stood still for over {FROZEN_MS / 1000:g} s, the ruler included"
-        if any(one.get("clock_step_ms", 0) > STEP_MS for one in self.rounds):
+        if any(lap.get("clock_step_ms", 0) > STEP_MS for lap in self.rounds):
             return f"this machine's clock was set by over {STEP_MS} ms"
         return ""
 
@@ -118,7 +118,7 @@ class Trace:
     def blocks(self) -> list[np.ndarray]:
         """The latencies, second by second."""
         second = np.floor(self.elapsed()).astype(int)
-        return [self.latency[second == one] for one in np.unique(second)]
+        return [self.latency[second == number] for number in np.unique(second)]
 
     def windows(self, seconds: float = 1.0, which: float = 50) -> tuple[np.ndarray, np.ndarray]:
         """(seconds since the start of each window, percentile of the events due in it)."""
@@ -131,10 +131,10 @@ class Trace:
         """Measured seconds at which each event was due; rounds follow each other without their pauses."""
         seconds = np.zeros(len(self.samples))
         before = 0.0
-        for one in self.rounds:
-            inside = (self.samples["due"] >= one["measure_from"]) & (self.samples["due"] < one["measure_to"])
-            seconds[inside] = self.samples["due"][inside] - one["measure_from"] + before
-            before += one["measure_to"] - one["measure_from"]
+        for lap in self.rounds:
+            inside = (self.samples["due"] >= lap["measure_from"]) & (self.samples["due"] < lap["measure_to"])
+            seconds[inside] = self.samples["due"][inside] - lap["measure_from"] + before
+            before += lap["measure_to"] - lap["measure_from"]
         return seconds
 
     def save(self, path: str | Path) -> Path:
@@ -156,7 +156,7 @@ class Trace:
     def join(cls, rounds: "list[Trace]") -> "Trace":
         """Rounds of the same run as one trace."""
         first = rounds[0]
-        meta = first.meta | {"rounds": [one for trace in rounds for one in trace.rounds]}
+        meta = first.meta | {"rounds": [lap for trace in rounds for lap in trace.rounds]}
         return cls(first.name, np.concatenate([trace.samples for trace in rounds]), meta)
 
 
