@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 BACKENDS = ["embedded", pytest.param("testcontainers", marks=pytest.mark.docker)]
+KILLS, NIGHTLY_KILLS = 3, 10  # of a query, at random moments
 
 # What a real Java prints to stderr for `-XshowSettings:properties -version`, shortened.
 JAVA_SAYS = """\
@@ -24,6 +25,16 @@ Property settings:
 
 openjdk version "{version}" 2024-10-15
 """
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help=f"{NIGHTLY_KILLS} random kills instead of {KILLS}")
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    """How often a query is killed at a random moment: chance finds more in a night than in a minute."""
+    return NIGHTLY_KILLS if request.config.getoption("--nightly") else KILLS
 
 
 @pytest.fixture
@@ -72,6 +83,21 @@ def kafka():
 
     with start_kafka("embedded") as broker:
         yield broker
+
+
+@pytest.fixture(scope="module")
+def container():
+    """A broker in a container for the tests of one file."""
+    from helpers.engines.kafka import start_kafka
+
+    with start_kafka("testcontainers") as broker:
+        yield broker
+
+
+@pytest.fixture(params=BACKENDS)
+def each_kafka(request: pytest.FixtureRequest):
+    """Both kinds of broker in turn, for what depends on the kind."""
+    return request.getfixturevalue("kafka" if request.param == "embedded" else "container")
 
 
 def eventually(holds: Callable[[], bool], seconds: float) -> bool:
