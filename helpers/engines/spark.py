@@ -153,6 +153,7 @@ def _launch(conf: SparkConf, folder: Path) -> SparkSession:
             with _ctrl_c_unchanged():
                 return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except BaseException as problem:
+            why = first_line(problem)  # the JVM is asked for it, so before it goes
             stop_spark()
             for process in jvm:
                 _end(process, STOP_SECONDS)
@@ -161,7 +162,7 @@ def _launch(conf: SparkConf, folder: Path) -> SparkSession:
             tail = "\n".join(output.read_text(errors="replace").splitlines()[-12:])
             raise LabError(
                 f"Spark {version('pyspark')} did not start on {conf.get('spark.master')}: "
-                f"{first_line(problem)}. The end of what its JVM said:\n{tail}"
+                f"{why}. The end of what its JVM said:\n{tail}"
             ) from problem
         finally:
             java_gateway.Popen = Popen
