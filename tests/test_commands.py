@@ -26,7 +26,7 @@ from helpers.settings import BUILD, ROOT
 
 pytestmark = [pytest.mark.engine, pytest.mark.commands]
 
-SHORT = "--seconds 2 --warmup 1 --rounds 1 --rate 300"
+SHORT = "--seconds 1 --warmup 0 --rounds 1 --rate 300"
 LONG = "--seconds 300 --warmup 2 --rounds 1"  # to be stopped in the middle
 NOTHING_LEFT_WITHIN = 10  # seconds
 PATIENCE = 240  # seconds for one command, on a slow and busy machine

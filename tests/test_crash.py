@@ -296,23 +296,23 @@ def test_a_query_that_dies_by_itself_is_explained(pipeline):
 
 
 @engine
-def test_kill_9_of_the_kernel_leaves_nothing_behind():
+def test_kill_9_of_the_kernel_leaves_no_query_and_no_understudy(kafka):
     code = (
         "import time\n"
-        "from helpers.engines.kafka import start_kafka\n"
+        "from helpers.engines.kafka import Kafka\n"
         "from helpers.engines.scratch import run_dir\n"
         "from helpers.faults.pipeline import Pipeline\n"
         "from helpers.faults.victim import Understudy\n"
         "from helpers.commands.queries import forward\n"
-        "k = start_kafka('embedded', say=lambda _: None); u = Understudy()\n"
+        f"k = Kafka({kafka.bootstrap!r}, 'external', 'a test'); u = Understudy()\n"
         "p = Pipeline(k, lambda spark, route: forward(spark)(route), u); p.start({'realTime': '5 seconds'})\n"
         "u._spare._wait_for('ready', 100)\n"
-        "print(k.broker.pid, p._victim.pid, p._victim.jvm, u._spare.pid, u._spare.jvm, run_dir(), flush=True)\n"
+        "print(p._victim.pid, p._victim.jvm, u._spare.pid, u._spare.jvm, run_dir(), flush=True)\n"
         "time.sleep(300)"
     )
     kernel = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     *pids, folder = kernel.stdout.readline().split()
-    assert len(pids) == 5
+    assert len(pids) == 4
     assert all(psutil.pid_exists(int(pid)) for pid in pids) and Path(folder).exists()
     os.kill(kernel.pid, signal.SIGKILL)
     kernel.wait()

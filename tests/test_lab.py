@@ -1,4 +1,4 @@
-"""The lab of a notebook's set-up cell: what it says of itself, and that it can always be started again."""
+"""What every lesson rests on and does not check itself: the lab says what it is, and can always be started again."""
 
 import os
 import signal
@@ -11,10 +11,14 @@ from conftest import gone
 from pyspark.sql import functions as F
 
 from helpers import lab as lab_module
-from helpers.commands.queries import TUNED, forward, kafka_to_kafka
+from helpers.commands.queries import TUNED, count_per_key, forward, kafka_to_kafka
 from helpers.engines.spark import GONE, jvm_pid
 from helpers.errors import LabError
+from helpers.evidence import refusal
+from helpers.evidence.calibrate import rounds_for
+from helpers.evidence.keys import by_task, task_of_keys
 from helpers.lab import Lab, start_lab
+from helpers.ruler.experiment import Setup, running
 from helpers.ruler.provenance import FORMAT, commit
 from helpers.ruler.watch import Watch
 
@@ -70,9 +74,14 @@ def lab(started) -> Lab:
 
 
 @pytest.fixture(scope="module")
-def trace(started):
-    query = forward(started.lab.spark, TUNED)
-    return started.lab.measure("real-time", query, REAL, watch=Watch(), **SHORT)
+def counts(started):
+    """A running count per key: 1 task reads, 2 count, and that takes all 3 slots."""
+    return count_per_key(started.lab.spark, TUNED)
+
+
+@pytest.fixture(scope="module")
+def trace(started, counts):
+    return started.lab.measure("real-time", counts, REAL, watch=Watch(), **SHORT)
 
 
 class InTheMiddle(Watch):
@@ -100,6 +109,63 @@ def test_a_run_knows_all_that_its_figures_depend_on(trace):
     assert "PS MarkSweep" in meta["collector"] and 1_000 < meta["heap_mib"] <= 2_048
     assert meta["checkpoint_manager"].endswith("CheckpointFileManager")
     assert meta["versions"]["pyspark"] and meta["java"] and meta["machine"] and meta["python"]
+
+
+@pytest.mark.engine
+def test_every_event_of_a_count_per_key_is_timed(trace):
+    assert (trace.lost, trace.duplicated) == (0, 0)
+    assert len(trace.samples) == pytest.approx(SHORT["rate"] * SHORT["seconds"], abs=1)
+
+
+@pytest.mark.engine
+def test_a_run_knows_what_it_cost(trace):
+    cost = trace.rounds[0]["cost"]
+    assert cost["cores"] > 0 and cost["packets"] > 0
+
+
+@pytest.mark.engine
+def test_events_are_split_by_the_task_that_spark_sends_their_key_to(lab, trace):
+    key = F.concat(F.lit("k"), F.col("id").cast("string")).cast("binary").alias("key")
+    sent = lab.spark.range(50).select("id", key).repartition(3, "key").select("id", F.spark_partition_id())
+    tasks = task_of_keys(lab.spark, 50, 3)
+    assert {number: task for number, task in sent.collect()} == dict(enumerate(tasks))
+    parts = by_task(trace, lab.spark, 3)
+    sizes = [len(part.samples) for part in parts.values()]
+    assert sizes == sorted(sizes, reverse=True) and sum(sizes) == len(trace.samples) and min(sizes) > 0
+
+
+@pytest.mark.engine
+def test_work_is_calibrated_and_a_hundred_times_the_time_is_many_times_the_rounds(lab):
+    def hashes(rounds):
+        return F.expr(f"aggregate(sequence(1, {rounds}), last, (text, i) -> sha2(text, 256))")
+
+    one, many = (rounds_for(lab.spark, hashes, ms) for ms in (1, 100))
+    assert 10 * one < many, "roughly proportional, even on a busy machine"
+
+
+@pytest.mark.engine
+def test_a_stopped_query_has_given_its_slots_back_for_the_next_one_counts_them_at_once(lab, counts):
+    for _ in range(2):
+        with running(lab.spark, lab.kafka, Setup("real-time", counts, REAL)) as (_, query):
+            assert not refusal.wait(lab.spark, query), "all slots are free"
+        executors = lab.spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+        assert [one.numRunningTasks() for one in executors] == [0]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("trigger", "partitions", "condition"),
+    [
+        ({"realTime": "1 second"}, 1, "INVALID_STREAMING_REAL_TIME_MODE_TRIGGER_INTERVAL"),
+        (REAL, 3, "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT"),
+    ],
+    ids=["at once", "when its tasks should start"],
+)
+def test_whenever_spark_refuses_it_is_a_refusal_and_nothing_is_left(lab, counts, trigger, partitions, condition):
+    assert lab.refusal(counts, trigger, partitions).condition == condition
+    assert lab.spark.streams.active == []
+    with lab.kafka.admin() as admin:
+        assert not [name for name in admin.list_topics() if name.startswith(("events-", "results-"))]
 
 
 @pytest.mark.engine
