@@ -158,8 +158,27 @@ def containers_at(port: int) -> list[str]:
     return [f"container {one.name}" for one in found]
 
 
+@pytest.fixture(scope="module")
+def real_results_are_kept():
+    """What a developer measured is moved aside, and put back afterwards."""
+    aside = BUILD / ".before-the-tests"
+    names = ("race.json", "race.png", "bench.json")
+    if not aside.exists():  # else a test run was killed: what it moved aside is the real thing
+        aside.mkdir(parents=True)
+        for name in names:
+            if (BUILD / name).exists():
+                shutil.move(BUILD / name, aside / name)
+    yield
+    if aside.exists():  # else another test run at the same time has put it back already
+        for name in names:
+            (BUILD / name).unlink(missing_ok=True)
+        for path in aside.iterdir():
+            shutil.move(path, BUILD / path.name)
+        aside.rmdir()
+
+
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, real_results_are_kept):
     """Start a command; it is given as one text, or as words."""
     commands: list[Command] = []
 
@@ -179,24 +198,6 @@ def make(target: str, args: str = "") -> list[str]:
 
 def helpers(words: str) -> list[str]:
     return [sys.executable, "-m", "helpers", *words.split()]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def real_results_are_kept():
-    """What a developer measured is moved aside, and put back afterwards."""
-    aside = BUILD / ".before-the-tests"
-    names = ("race.json", "race.png", "bench.json")
-    if not aside.exists():  # else a test run was killed: what it moved aside is the real thing
-        aside.mkdir(parents=True)
-        for name in names:
-            if (BUILD / name).exists():
-                shutil.move(BUILD / name, aside / name)
-    yield
-    for name in names:
-        (BUILD / name).unlink(missing_ok=True)
-    for path in aside.iterdir():
-        shutil.move(path, BUILD / path.name)
-    aside.rmdir()
 
 
 def strictly(path: Path) -> dict:
