@@ -40,7 +40,7 @@ class Lab:
         self._lines.append(f"Spark: {self.spark.version} on {self.spark.sparkContext.master}, UI at {self.ui}")
         self._lines.append(f"Pace: {self.pace} (LAB_PACE)")
         self._pipeline: Pipeline | None = None
-        self._understudy = Understudy()
+        self._understudy = Understudy(slots)
         atexit.register(self.end)
 
     @property

@@ -17,6 +17,9 @@ SLOTS = 4  # task slots of a lesson, the race and the bench, unless they ask for
 FETCH_WAIT_MS = 10  # how long a fetch of the tuned queries may wait; Kafka's own default is 500
 LINGER_MS = 1  # of producer and sink, where a run is tuned for its tail
 INTERVAL = "5 minutes"  # of Real-Time Mode, where the interval is not what is studied
+SPARK_HEAP = "2g"  # of the driver, which in local mode is all of Spark
+LOOK_SECONDS = 0.5  # how often a run is looked at, and the live view drawn: the observer must not disturb
+PATIENCE_SECONDS = 60  # how long the first result may take, and how far the sender may fall behind
 
 
 @dataclass(frozen=True)

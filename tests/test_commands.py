@@ -104,7 +104,9 @@ class Command:
     def kill_python(self) -> None:
         """kill -9 of the Python process that does the work."""
         self._look()
-        self.find("-m helpers race").kill()
+        race = self.find("-m helpers race")
+        assert race is not None
+        race.kill()
 
     def end(self) -> int:
         """Its exit code, once it has ended."""

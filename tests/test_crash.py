@@ -20,7 +20,7 @@ from helpers.commands.queries import TUNED, kafka_to_kafka
 from helpers.engines.kafka import Kafka
 from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError
-from helpers.evidence.checkpoint import last_checkpoint
+from helpers.evidence.checkpoint import Checkpoint, last_checkpoint
 from helpers.evidence.crashes import Crash, Row, measured
 from helpers.faults.pipeline import Pipeline
 from helpers.faults.victim import Understudy, pack
@@ -77,8 +77,14 @@ def checkpoint(folder: Path, committed: dict[int, int], planned: dict[int, int])
     return folder
 
 
+def newest(folder: Path) -> Checkpoint:
+    last = last_checkpoint(folder)
+    assert last is not None
+    return last
+
+
 def test_the_last_checkpoint_is_the_newest_commit_not_the_newest_plan(tmp_path):
-    last = last_checkpoint(checkpoint(tmp_path, {8: 800, 9: 900, 10: 1000}, {11: 1100}))
+    last = newest(checkpoint(tmp_path, {8: 800, 9: 900, 10: 1000}, {11: 1100}))
     assert (last.batch, last.at, last.end) == (10, 1010, 1005)
 
 
@@ -113,7 +119,7 @@ def commit(folder: Path, batch: int) -> None:
 def test_a_kill_waits_for_the_checkpoints_age(waiting):
     commit(waiting.route.checkpoint, 1)
     waiting._wait_for_checkpoint(0.3)
-    assert time.time() - last_checkpoint(waiting.route.checkpoint).at >= 0.3
+    assert time.time() - newest(waiting.route.checkpoint).at >= 0.3
 
 
 def test_a_kill_does_not_wait_for_an_age_that_no_checkpoint_reaches(waiting):

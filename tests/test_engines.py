@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from helpers.commands.queries import MICRO, REAL, TUNED, count_per_key, forward, kafka_to_kafka
 from helpers.engines import kafka as kafka_module
-from helpers.engines.embedded import _free_ports
+from helpers.engines.embedded import EmbeddedBroker, _free_ports
 from helpers.engines.kafka import start_kafka
 from helpers.engines.scratch import run_dir
 from helpers.engines.spark import log_file, start_spark, stop_spark
@@ -63,6 +63,7 @@ def test_a_second_broker_runs_beside_the_first_on_the_port_it_is_told_and_stop_l
     [port] = _free_ports(1)
     monkeypatch.setenv("LAB_KAFKA_PORT", str(port))
     second = start_kafka("embedded")
+    assert isinstance(second.broker, EmbeddedBroker)
     pid = second.broker.pid
     assert second.bootstrap == f"127.0.0.1:{port}" != kafka.bootstrap
     second.stop()
@@ -74,10 +75,12 @@ def test_a_second_broker_runs_beside_the_first_on_the_port_it_is_told_and_stop_l
 def test_auto_prefers_a_container_where_docker_runs_and_stop_leaves_none(monkeypatch):
     import docker
 
+    from helpers.engines.container import ContainerBroker
+
     monkeypatch.delenv("LAB_KAFKA", raising=False)
     monkeypatch.delenv("LAB_KAFKA_BOOTSTRAP", raising=False)
     with start_kafka() as broker:
-        assert broker.backend == "testcontainers"
+        assert broker.backend == "testcontainers" and isinstance(broker.broker, ContainerBroker)
         ours = {"all": True, "filters": {"label": broker.broker._label}}
         assert len(docker.from_env().containers.list(**ours)) == 1
     assert docker.from_env().containers.list(**ours) == []

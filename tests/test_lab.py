@@ -64,8 +64,9 @@ def started():
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(said):
         patch.setenv("LAB_KAFKA", "embedded")
         patch.setenv("LAB_SPARK_MASTER", "local[3]")
-        yield SimpleNamespace(lab=start_lab(slots=4), said=said)
-        lab_module._running.end()
+        started = SimpleNamespace(lab=start_lab(slots=4), said=said)
+        yield started
+        started.lab.end()
 
 
 @pytest.fixture

@@ -92,8 +92,9 @@ def settings_read_elsewhere(sources: dict[str, str]) -> list[str]:
     for name, source in sources.items():
         for node in ast.walk(ast.parse(source)) if name != "helpers.settings" else ():
             asked = _asked_of_the_environment(node)
-            if asked is not None and not (isinstance(asked, ast.Constant) and not str(asked.value).startswith("LAB_")):
-                faults.append(f"{name}, line {node.lineno}: {ast.unparse(node)}")
+            others = isinstance(asked, ast.Constant) and not str(asked.value).startswith("LAB_")
+            if asked is not None and not others:
+                faults.append(f"{name}, line {asked.lineno}: {ast.unparse(node)}")
     return faults
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from helpers.engines.container import default_image
 from helpers.engines.jars import version_of
 from helpers.settings import ROOT
 
@@ -77,8 +78,7 @@ def test_ci_takes_the_kafka_that_the_broker_is():
     named = re.findall(r"^(?:kafka_version|official_image|local_image)=.*$", text, re.MULTILINE)
     script = "\n".join([*named, 'echo "$official_image $local_image"'])
     said = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    version = version_of("kafka_2.13")
-    assert said.split() == [f"apache/kafka:{version}", f"local/kafka:{version}"]
+    assert said.split() == [default_image(), f"local/kafka:{version_of('kafka_2.13')}"]
 
 
 @pytest.mark.parametrize(("required", "outcome"), [("1", "2 error"), ("0", "2 skipped")], ids=["in CI", "at home"])

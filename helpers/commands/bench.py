@@ -52,8 +52,7 @@ def bench(load: Load, rounds: int) -> None:
         "ruler.producer_core_share": ruler["confluent-kafka"].rounds[0]["producer_core_share"],
         "liveview.p50.on_over_off": ratio(observed["live view on"], observed["live view off"], 50),
         "liveview.p99.on_over_off": ratio(observed["live view on"], observed["live view off"], 99),
-        "lost": sum(trace.lost for trace in runs.values()),
-        "duplicated": sum(trace.duplicated for trace in runs.values()),
+        **report.totals(runs.values()),
         **figures,
     }
     families = {

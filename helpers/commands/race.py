@@ -26,7 +26,7 @@ UNTUNED = "micro-batch, untuned"
 
 
 class Terminal(Watch):
-    """Percentiles of every run so far, redrawn twice a second. Without a terminal: a line per run."""
+    """Percentiles of every run so far, redrawn at every look. Without a terminal: a line per run."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -129,8 +129,7 @@ def _report(console: Console, traces: dict[str, Trace], load: Load) -> None:
     )
     report.say_provenance(console, real)
     console.print(report.citation(), style="dim")
-    totals = {name: sum(trace.total(name) for trace in traces.values()) for name in ("lost", "duplicated")}
-    written = report.write("race", {**ratios, **totals}, list(traces.values()))
+    written = report.write("race", ratios | report.totals(traces.values()), list(traces.values()))
     picture = BUILD / "race.png"
     picture.write_bytes(figures.as_png(figures.distributions([micro, real], title="One query, two triggers")))
     console.print(f"Picture: {shown(picture)}   Run: {shown(written)}")

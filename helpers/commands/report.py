@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from math import isfinite
 from pathlib import Path
 
@@ -20,6 +21,12 @@ COLUMNS = [name for name in PERCENTILES if name != "p90"]  # what 80 columns hav
 def ratios(family: str, slow: Trace, fast: Trace) -> dict[str, Ratio]:
     """`<family>.p50.microbatch_over_realtime` and the same for p99."""
     return {f"{family}.{name}.microbatch_over_realtime": ratio(slow, fast, which) for name, which in HEADLINE.items()}
+
+
+def totals(traces: Iterable[Trace]) -> dict[str, float]:
+    """What went wrong in all runs together: 0 and 0, or a claim of speed is worth nothing."""
+    traces = list(traces)
+    return {"lost": sum(trace.lost for trace in traces), "duplicated": sum(trace.duplicated for trace in traces)}
 
 
 def latency_table(title: str, traces: list[Trace]) -> Table:

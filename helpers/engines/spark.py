@@ -20,7 +20,7 @@ from helpers.engines.jars import connector_jars
 from helpers.engines.java import find_java
 from helpers.engines.scratch import run_dir
 from helpers.errors import LabError, first_line
-from helpers.settings import SLOTS, given
+from helpers.settings import SLOTS, SPARK_HEAP, given
 
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 15  # so long it may take to answer, and as long again to end
@@ -121,7 +121,7 @@ def _settings(slots: int, folder: Path) -> dict[str, str]:
         "spark.app.name": "microbatch-to-milliseconds",
         "spark.master": given("LAB_SPARK_MASTER") or f"local[{slots}]",
         "spark.jars": ",".join(map(str, connector_jars())),
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": SPARK_HEAP,
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{log4j} -XX:-UsePerfData -XX:+UseParallelGC",
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,

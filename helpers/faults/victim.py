@@ -23,7 +23,7 @@ from helpers.engines import janitor
 from helpers.engines.scratch import run_dir
 from helpers.errors import LabError, first_line
 from helpers.ruler.route import Route
-from helpers.settings import ROOT
+from helpers.settings import ROOT, SLOTS
 
 READY_SECONDS = 120
 START_SECONDS = 60
@@ -34,7 +34,7 @@ SparkQuery = Callable[[SparkSession, Route], DataStreamWriter]
 class Victim:
     """The parent's side of one such process. It starts its Spark at once and then waits for a query."""
 
-    def __init__(self, slots: int = 4) -> None:
+    def __init__(self, slots: int = SLOTS) -> None:
         self.jvm: int | None = None
         self._frames: dict[str, dict] = {}
         self._news = threading.Condition()
@@ -123,7 +123,7 @@ class Victim:
 class Understudy:
     """Keeps one Victim with a started Spark in reserve: a restart then takes as long as the query, not as a JVM."""
 
-    def __init__(self, slots: int = 4) -> None:
+    def __init__(self, slots: int = SLOTS) -> None:
         self._slots = slots
         self._spare: Victim | None = None
 

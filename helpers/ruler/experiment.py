@@ -24,7 +24,8 @@ from helpers.ruler.probe import Probe
 from helpers.ruler.provenance import of_spark, provenance
 from helpers.ruler.route import Route, fresh_route
 from helpers.ruler.trace import Trace, measured
-from helpers.ruler.watch import LOOK_SECONDS, Bar, Watch
+from helpers.ruler.watch import Bar, Watch
+from helpers.settings import LOOK_SECONDS
 
 SLOTS_FREE_WITHIN = 10  # seconds
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from helpers.errors import LabError
+from helpers.settings import PATIENCE_SECONDS
 
 RATES = (1, 20_000)
 GOLDEN = (5**0.5 - 1) / 2  # its multiples fill the unit interval evenly
@@ -24,7 +25,7 @@ class Load:
     skew: float = 0.0  # 0: all keys alike; above 1: Zipf with this exponent
     linger_ms: float = 0
     client: str = "confluent-kafka"  # the producer; or "kafka-python"
-    patience: float = 60  # how long the first result may take, and how far the sender may fall behind
+    patience: float = PATIENCE_SECONDS
     drain: float = 20  # how long the last results may take
 
     def due(self, event: int) -> float:

@@ -8,8 +8,6 @@ from helpers.ruler.load import Load
 from helpers.ruler.probe import Probe
 from helpers.ruler.trace import Trace
 
-LOOK_SECONDS = 0.5  # how often a run is looked at: the observer must not disturb
-
 
 class Watch:
     """What is shown while a run goes on. This one shows nothing."""
@@ -18,7 +16,7 @@ class Watch:
         """Called once, before anything is sent."""
 
     def look(self, probe: Probe) -> None:
-        """Called about twice a second with the running probe."""
+        """Called every LOOK_SECONDS with the running probe."""
 
     def end(self, trace: Trace | None) -> None:
         """Called once with the finished trace, or None if the run failed."""
