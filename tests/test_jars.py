@@ -193,7 +193,7 @@ def test_the_versions_of_kafka_and_its_connector_are_stated_once():
 
 def test_every_jar_that_the_recipe_names_is_pinned():
     named = [
-        f"{one.get('conf').split('->')[0]}/{one.get('name')}-{one.get('rev')}.jar"
+        f"{one.attrib['conf'].split('->')[0]}/{one.attrib['name']}-{one.attrib['rev']}.jar"
         for one in ElementTree.parse(jars.RECIPE).iter("dependency")
     ]
     assert len(named) >= 6

@@ -35,7 +35,7 @@ def kill_spark() -> None:
     SparkContext._gateway.proc.wait(10)
 
 
-def cluster_id(bootstrap: str) -> str:
+def cluster_id(bootstrap: str) -> str | None:
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=10).cluster_id
 
 
