@@ -24,6 +24,7 @@ from helpers.ruler.watch import Watch
 
 REAL = {"realTime": "1 minute"}
 SHORT = {"rate": 200, "seconds": 2, "warmup": 1}
+SEES_AT_ONCE = {"spark.ui.liveUpdate.period": "0"}  # else news of an idle query waits for a heartbeat, up to 10 s
 LONG = SHORT | {"seconds": 300}  # to be ended in the middle
 
 
@@ -64,7 +65,7 @@ def started():
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(said):
         patch.setenv("LAB_KAFKA", "embedded")
         patch.setenv("LAB_SPARK_MASTER", "local[3]")
-        started = SimpleNamespace(lab=start_lab(slots=4), said=said)
+        started = SimpleNamespace(lab=start_lab(slots=4, **SEES_AT_ONCE), said=said)
         yield started
         started.lab.end()
 
