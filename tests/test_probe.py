@@ -16,7 +16,7 @@ from conftest import eventually, gone
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from helpers.commands.report import about
-from helpers.engines.kafka import Kafka, start_kafka
+from helpers.engines.kafka import QUIET, Kafka, start_kafka
 from helpers.errors import LabError
 from helpers.ruler.experiment import measure_ruler
 from helpers.ruler.load import Load
@@ -135,7 +135,7 @@ def test_events_that_the_broker_refuses_are_counted_as_not_sent_and_not_as_lost(
 def test_a_result_that_belongs_to_no_event_gets_a_sentence(kafka, row):
     name = f"{time.monotonic_ns()}"
     events, results = (kafka.create_topic(f"{kind}-{name}", append_time=True) for kind in ("asked", "answered"))
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, **QUIET})
     producer.produce(results, row, b"k1")
     assert producer.flush(30) == 0
     with Probe(kafka.bootstrap, events, results, LONG) as probe:
