@@ -140,7 +140,7 @@ def test_a_result_that_belongs_to_no_event_gets_a_sentence(kafka, row):
     assert producer.flush(30) == 0
     with Probe(kafka.bootstrap, events, results, LONG) as probe:
         assert probe.wait(60), "it does not wait until its patience is over"
-        with pytest.raises(LabError, match="^A result row has neither `event_id` nor `count`"):
+        with pytest.raises(LabError, match=r"^A result row has neither `event_id` nor `count`"):
             probe.result()
 
 
