@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.settings import NOTEBOOKS, ROOT, VARIABLES
+from helpers.settings import NOTEBOOKS, ROOT
 
 LAYERS = [  # from the ground up: a room may use what is below it
     {"errors", "settings"},
@@ -145,11 +145,6 @@ def test_no_module_is_too_long_to_be_one_idea():
 
 def test_lab_variables_are_read_in_one_place_only():
     assert settings_read_elsewhere(SOURCES) == []
-
-
-def test_the_readme_names_every_variable():
-    table = re.findall(r"^\| (`LAB_[^|]+)\|", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert set(re.findall(r"`(LAB_\w+)`", " ".join(table))) == set(VARIABLES)
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)

@@ -79,12 +79,6 @@ def test_a_dead_spark_is_stopped_without_a_word_and_nothing_of_it_is_kept(sessio
     assert SparkSession._activeSession is None
 
 
-def test_the_session_itself_says_how_many_slots_there_are(monkeypatch):
-    monkeypatch.setenv("LAB_SPARK_MASTER", "local[3]")
-    assert start_spark(8).sparkContext.defaultParallelism == 3
-    stop_spark()
-
-
 # ---- the embedded broker
 
 

@@ -11,8 +11,6 @@ from helpers.settings import PACES, ROOT, VARIABLES, cache_dir, given, kafka_bac
 
 pytestmark = pytest.mark.usefixtures("no_lab_variables")
 
-HOME = Path(settings.__file__)
-
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_without_a_value_the_default_holds(monkeypatch, name):
@@ -79,13 +77,6 @@ def test_a_relative_cache_counts_from_the_checkout_whatever_folder_we_are_in(mon
 def test_paths_are_shown_as_a_reader_of_the_checkout_knows_them():
     assert shown(ROOT / "build" / "report.md") == "build/report.md"
     assert shown(Path("/var/lab")) == "/var/lab"
-
-
-def test_nobody_else_reads_a_variable():
-    """A second reader would bring a second default and a second sentence."""
-    reads = re.compile(r"environ\b[^\n]*LAB_|getenv\([^\n]*LAB_")
-    code = [path for path in (ROOT / "helpers").rglob("*.py") if path != HOME]
-    assert [str(path) for path in code if reads.search(path.read_text())] == []
 
 
 def test_every_variable_that_is_named_anywhere_is_known_and_every_known_one_is_in_the_readme():
