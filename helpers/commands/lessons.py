@@ -8,6 +8,8 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+import zmq
+
 from helpers.errors import LabError, first_line
 from helpers.settings import NOTEBOOKS, ROOT, shown
 
@@ -101,6 +103,8 @@ def lab(words: list[str], say: Callable[[str], object] = print) -> None:
         f"--LabApp.app_settings_dir={JUPYTERLAB}",
         "--KernelSpecManager.allowed_kernelspecs=python3",
     ]
+    if zmq.has("curve"):
+        settings += ["--KernelManager.transport_encryption=auto"]  # without it every kernel warns on the terminal
     if os.geteuid() == 0:
         settings += ["--allow-root"]  # in a container one is root; loopback and the token protect it all the same
     os.chdir(ROOT)

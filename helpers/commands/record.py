@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import nbformat
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -23,7 +24,11 @@ def record(names: list[str], say=print) -> None:
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)
         client = NotebookClient(
-            notebook, timeout=900, resources={"metadata": {"path": path.parent}}, record_timing=False
+            notebook,
+            km=AsyncKernelManager(kernel_name="python3", transport_encryption="auto"),  # else the kernel warns
+            timeout=900,
+            resources={"metadata": {"path": path.parent}},
+            record_timing=False,
         )
         try:
             client.execute()

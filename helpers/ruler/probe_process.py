@@ -125,15 +125,15 @@ class Run:
         self.clock_step = max(self.clock_step, abs(now - time.monotonic() - self._clocks))
         if self.fault:
             raise LabError(self.fault)
-        if self.measure_from is None and now > self.start + self.load.patience:
-            raise LabError(
-                f"No result came back within {self.load.patience:.0f} s, although {self.sent:,} events were sent. "
-                "Does the query read the events topic from the earliest offset and write to the results topic?"
-            )
         if self.sent and now > self.taken_at + self.load.patience:
             raise LabError(
                 f"The broker has taken no event for {self.load.patience:.0f} s: does it still run? "
                 "Run the set-up cell again: it starts a new one."
+            )
+        if self.measure_from is None and now > self.start + self.load.patience:
+            raise LabError(
+                f"No result came back within {self.load.patience:.0f} s, although {self.sent:,} events were sent. "
+                "Does the query read the events topic from the earliest offset and write to the results topic?"
             )
         if now > due + self.load.patience:
             raise LabError(
