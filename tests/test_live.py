@@ -232,6 +232,22 @@ def test_axes_grow_while_a_slow_run_goes_on(view):
     assert view._picture.shapes.get_xlim()[1] == view._picture.times.get_ylim()[1] == 100_000
 
 
+@pytest.mark.parametrize(
+    ("round_", "words"),
+    [
+        ({}, "events: 1,000 sent, 997 back"),
+        ({"send_errors": 7}, "events: 1,000 sent, 990 back"),
+        ({"late_share": 0.2}, "events: 1,000 sent, 20% sent late, 997 back"),
+    ],
+)
+def test_the_counts_say_what_came_back_and_what_was_sent_late(view, round_, words):
+    trace = Replay(2).trace("real-time")
+    trace.rounds[0] |= {"sent": 1_000, "lost": 3} | round_
+    view.begin("real-time", LOAD)
+    view.end(trace)
+    assert view.trouble is None and view._picture.counts.get_text() == words
+
+
 def test_axes_have_units(view):
     watch_run(view, "micro-batch", 250)
     assert view._picture.shapes.get_xlabel() == view._picture.times.get_ylabel() == "latency (ms, log scale)"

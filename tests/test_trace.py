@@ -207,6 +207,8 @@ def test_what_was_not_sent_and_what_was_counted_twice_is_said():
     run.rounds[0] |= {"send_errors": 7, "overcounted": 2}
     assert "did not take 7 of 100 events" in run.note and "counted 2 events more" in run.note
     assert run.duplicated == 2
+    run.rounds[0]["lost"] = 3
+    assert run.back == 90  # of 100: 3 lost, 7 never taken
 
 
 def test_a_round_that_was_made_again_is_remembered_in_the_whole():

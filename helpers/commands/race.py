@@ -59,9 +59,8 @@ class Terminal(Watch):
     def end(self, trace: Trace | None) -> None:
         if trace is None:
             return
-        sent = trace.total("sent")
         cells = [ms(trace.percentile(which)) for which in (*HEADLINE.values(), 100)]
-        self._show("done", f"{sent:,}", f"{sent - trace.lost:,}", *cells)
+        self._show("done", f"{trace.total('sent'):,}", f"{trace.back:,}", *cells)
         if not self._live:
             self._console.print(f"{self._name}: p50 {cells[0]} ms, p99 {cells[1]} ms, max {cells[2]} ms")
         if trace.note:

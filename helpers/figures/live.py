@@ -181,9 +181,8 @@ class LiveView(LiveFigure):
         picture.facts.set_text("")
         if trace is not None:
             picture.facts.set_text(summary(self._done[self._name]))
-            sent, lost = trace.total("sent"), trace.total("lost")
-            late = f", {trace.late_share:.0%} sent late" if trace.note else ""
-            picture.counts.set_text(f"events: {sent:,} sent{late}, {sent - lost:,} back")
+            late = "" if trace.schedule_kept else f", {trace.late_share:.0%} sent late"
+            picture.counts.set_text(f"events: {trace.total('sent'):,} sent{late}, {trace.back:,} back")
             picture.progress(1.0, self._look_of.colour)
         self._show(picture.frame(moving=False))
 

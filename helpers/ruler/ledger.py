@@ -11,6 +11,11 @@ from contextlib import suppress
 from helpers.errors import LabError
 
 
+def event_number(event_id: object) -> int:
+    """An event's number: its id is that number, or a run's name and the number."""
+    return int(str(event_id).rsplit("-", 1)[-1])
+
+
 class Ledger:
     """Told of every event that is sent and of every row that comes back; one thread each may do so."""
 
@@ -48,7 +53,7 @@ class Ledger:
         if isinstance(result, dict) and "count" in result:
             new = self._by_count(key, int(result["count"]))
         elif isinstance(result, dict) and "event_id" in result:
-            new = self._by_id(int(str(result["event_id"]).rsplit("-", 1)[-1]))
+            new = self._by_id(event_number(result["event_id"]))
         else:
             raise LabError(
                 f"A result row has neither `event_id` nor `count`: {str(result)[:200]!r}. Without one of them nobody "

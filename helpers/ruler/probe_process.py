@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from helpers.errors import LabError
-from helpers.ruler.ledger import Ledger
+from helpers.ruler.ledger import Ledger, event_number
 from helpers.ruler.load import KEY_CYCLE, SAMPLE, Load, pick_keys
 
 STREAM_SECONDS = 0.25
@@ -195,7 +195,7 @@ class Run:
         if error is None:
             self.taken()
         else:
-            self.ledger.failed(int(json.loads(message.value())["event_id"].rsplit("-", 1)[1]), message.key())
+            self.ledger.failed(event_number(json.loads(message.value())["event_id"]), message.key())
 
     def taken(self, *_) -> None:
         self.taken_at = time.time()
@@ -247,7 +247,8 @@ class Run:
     def emit(self) -> None:
         rows = [self._fresh.get() for _ in range(self._fresh.qsize())]
         data = np.array(rows, dtype=SAMPLE).tobytes()
-        state = {"phase": self.phase, "sent": self.sent, "out": len(self.ledger.out)}
+        out = len(self.ledger.out) + self.ledger.unsent  # what the broker did not take does not come back, either
+        state = {"phase": self.phase, "sent": self.sent, "out": out}
         _write({"kind": "samples", "bytes": len(data), "measure_from": self.measure_from, **state}, data)
 
 

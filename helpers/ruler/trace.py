@@ -51,6 +51,11 @@ class Trace:
         return self.total("lost")
 
     @property
+    def back(self) -> int:
+        """Events whose result came: neither lost, nor refused by the broker in the first place."""
+        return self.total("sent") - self.lost - self.total("send_errors")
+
+    @property
     def duplicated(self) -> int:
         """Result rows that brought nothing new, and events that were counted more than once."""
         return self.total("duplicated") + self.total("overcounted")
