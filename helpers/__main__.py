@@ -96,10 +96,8 @@ def _jars(options: argparse.Namespace) -> None:
 
 
 def _load(load, options: argparse.Namespace):
-    from dataclasses import replace
-
     given = {name: getattr(options, name) for name in ("rate", "seconds", "warmup")}
-    return replace(load, **{name: value for name, value in given.items() if value is not None})
+    return load.changed(**{name: value for name, value in given.items() if value is not None})
 
 
 def _rounds(options: argparse.Namespace) -> int:

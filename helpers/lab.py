@@ -2,7 +2,6 @@
 
 import atexit
 import time
-from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
@@ -85,7 +84,7 @@ class Lab:
 
     def ruler(self, client: str, **load: object) -> Trace:
         """The probe alone, with no Spark between sending and reading: what the instrument itself adds."""
-        return measure_ruler(self.kafka, replace(self.load(load), client=client, linger_ms=0), client, LiveView())
+        return measure_ruler(self.kafka, self.load({**load, "client": client, "linger_ms": 0}), client, LiveView())
 
     def pipeline(self, query: SparkQuery, **settings: int) -> Pipeline:
         """Events, results, and your query between them in a process that can be killed. Ends the one before."""

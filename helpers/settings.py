@@ -69,11 +69,12 @@ VARIABLES = {
 
 def given(name: str) -> str:
     """What a variable says, or its default; a sentence if that makes no sense."""
-    variable = VARIABLES[name]
-    value = os.environ.get(name, "").strip()
-    if value and fault(name, value):
-        raise LabError(f"{name} is {value!r}: {fault(name, value)}.")
-    return value or variable.default
+    value = said().get(name)
+    if value is None:
+        return VARIABLES[name].default
+    if instead := fault(name, value):
+        raise LabError(f"{name} is {value!r}: {instead}.")
+    return value
 
 
 def said() -> dict[str, str]:
@@ -98,7 +99,7 @@ def pace() -> str:
 def kafka_backend() -> str:
     """The kind of broker to go for: an address of one's own makes `auto` mean `external`."""
     wanted = given("LAB_KAFKA").lower()
-    return "external" if wanted == "auto" and os.environ.get("LAB_KAFKA_BOOTSTRAP", "").strip() else wanted
+    return "external" if wanted == "auto" and "LAB_KAFKA_BOOTSTRAP" in said() else wanted
 
 
 def cache_dir() -> Path:

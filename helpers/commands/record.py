@@ -9,9 +9,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from helpers.errors import LabError
-from helpers.settings import ROOT
-
-NOTEBOOKS = ROOT / "notebooks"
+from helpers.settings import NOTEBOOKS
 
 
 def record(names: list[str], say=print) -> None:
