@@ -1,4 +1,4 @@
-"""The lesson kit: predict, measure, judge, practise. It prints only what is the same on every machine.
+"""The lesson kit: predict, measure, judge, practise. What differs from run to run stands in "(measured: …)".
 
 What is right in an exercise or a quiz stands in `data/answers`, one file per lesson: a cell only names the question.
 """
@@ -7,7 +7,7 @@ import html
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any
 
@@ -74,19 +74,16 @@ def reveal(prediction: Prediction, actual: str) -> None:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, whether it held, and the values behind it, which are shown only if it did not."""
+    """A sentence, whether it held, and what was measured, which stands beside it."""
 
     sentence: str
     holds: bool
-    details: dict = field(default_factory=dict)
+    measured: str = ""
 
     def __str__(self) -> str:
-        return f"{'✓' if self.holds else '✗'} {self.sentence}"
-
-    @property
-    def explained(self) -> str:
-        values = ", ".join(f"{name} = {_short(value)}" for name, value in self.details.items())
-        return f"“{self.sentence}”" + (f" ({values})" if values else "")
+        """nbval compares the tick and the sentence; what stands in "(measured: …)" it leaves alone."""
+        beside = f" (measured: {self.measured})" if self.measured else ""
+        return f"{'✓' if self.holds else '✗'} {self.sentence}{beside}"
 
 
 class VerdictError(AssertionError):
@@ -97,13 +94,18 @@ class VerdictError(AssertionError):
         return [f"VerdictError: {self}"]
 
 
-def claim(sentence: str, holds: bool, **details: object) -> Claim:
-    """One thing that the measurement shows. Give the values as details: they help if it does not hold."""
-    return Claim(sentence, bool(holds), details)
+def claim(sentence: str, holds: bool, measured: object = "", **more: object) -> Claim:
+    """One thing that the measurement shows, and the number behind it: in your words, or as names and values."""
+    words = [_short(measured)] if measured != "" else []
+    words += [f"{name} {_short(value)}" for name, value in more.items()]
+    said = ", ".join(words)
+    if "(" in said or ")" in said:
+        raise LabError(f"What a claim has measured stands in brackets itself, so leave them out: {said!r}.")
+    return Claim(sentence, bool(holds), said)
 
 
 def verdict(*claims: Claim) -> None:
-    """Print ✓ or ✗ for each claim, never a measured number; raise if one does not hold."""
+    """Print ✓ or ✗ for each claim with what was measured; raise if one does not hold."""
     if not claims:
         raise LabError("A verdict needs at least one claim(…).")
     for item in claims:
@@ -111,13 +113,15 @@ def verdict(*claims: Claim) -> None:
     failed = [item for item in claims if not item.holds]
     if failed:
         raise VerdictError(
-            f"{len(failed)} of {len(claims)} did not hold this time: {'; '.join(item.explained for item in failed)}. "
+            f"{len(failed)} of {len(claims)} did not hold this time: {'; '.join(str(item)[2:] for item in failed)}. "
             "Is something else busy on this machine? Run the measurement again; if it stays so, you found something."
         )
 
 
 def _short(value: object) -> str:
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):  # numpy's, too
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 # -- exercises

@@ -41,21 +41,33 @@ def test_a_measured_value_falls_into_its_choice():
     assert [bucket(value, 3, 30) for value in (1, 3, 29, 30, 1e9)] == ["a", "b", "b", "c", "c"]
 
 
-def test_a_verdict_prints_sentences_and_no_measured_number(capsys):
+def test_a_verdict_shows_the_number_beside_its_tick(capsys):
     verdict(
-        claim("Real-Time p50 is at least 10 times lower", np.float64(250) / 2 > 10, micro=250.123, real=2.5),
-        claim("nothing was lost", True, lost=0),
+        claim("Real-Time p50 is at least 10 times lower", np.float64(250) / 2 > 10, micro=250.123, real=np.float64(2.5)),
+        claim("it is 100 times lower", True, f"{250.123 / 2.5:.0f}×"),
+        claim("nothing was lost", True, lost=0, sent=120_000),
+        claim("Spark refused it", True),
     )
-    assert capsys.readouterr().out == "✓ Real-Time p50 is at least 10 times lower\n✓ nothing was lost\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "✓ Real-Time p50 is at least 10 times lower (measured: micro 250, real 2.5)",
+        "✓ it is 100 times lower (measured: 100×)",
+        "✓ nothing was lost (measured: lost 0, sent 120,000)",
+        "✓ Spark refused it",
+    ]
 
 
 def test_a_false_claim_is_shown_and_raises_with_its_values(capsys):
     with pytest.raises(AssertionError) as caught:
         verdict(claim("nothing was lost", True), claim("p99 is lower", 12.0 < 3.0, micro=3.0, real=1234.5678))
-    assert capsys.readouterr().out == "✓ nothing was lost\n✗ p99 is lower\n"
-    assert "1 of 2" in str(caught.value) and "“p99 is lower” (micro = 3, real = 1,235)" in str(caught.value)
+    assert capsys.readouterr().out == "✓ nothing was lost\n✗ p99 is lower (measured: micro 3, real 1,235)\n"
+    assert "1 of 2" in str(caught.value) and "p99 is lower (measured: micro 3, real 1,235)" in str(caught.value)
     assert isinstance(caught.value, VerdictError)
     assert caught.value._render_traceback_() == [f"VerdictError: {caught.value}"]
+
+
+def test_brackets_in_a_number_are_refused_for_nbval_would_compare_the_rest():
+    with pytest.raises(LabError, match="leave them out"):
+        claim("it is fast", True, "3 ms (about)")
 
 
 def test_a_verdict_without_claims_is_refused():
