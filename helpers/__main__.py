@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--rate", type=int, help="events per second")
         command.add_argument("--seconds", type=float, help="measured seconds per run")
         command.add_argument("--warmup", type=float, help="seconds before that, dropped")
-        command.add_argument("--rounds", type=int, default=2, help="interleaved rounds (default 2)")
+        command.add_argument("--rounds", type=int, default=4, help="interleaved rounds (default 4: fewer, no interval)")
     lab = commands.add_parser("lab", help="the series in JupyterLab; further words go to JupyterLab")
     lab.set_defaults(run=_lab)
     fresh = commands.add_parser("fresh", help="put an untouched lesson into my_lessons; your own version is kept")

@@ -2,6 +2,7 @@
 
 import atexit
 import time
+from typing import Any
 
 from pyspark.errors import PySparkException
 
@@ -57,15 +58,27 @@ class Lab:
         print("\n".join(self._lines))
 
     def measure(
-        self, name: str, query: Query, trigger: dict[str, str], watch: Watch | None = None, **load: object
+        self, name: str, query: Query, trigger: dict[str, str], watch: Watch | None = None, **settings: Any
     ) -> Trace:
         """Run your query under a trigger, live, and return its trace. `watch` shows something other than latency."""
-        return measure(self.spark, self.kafka, self._setup(name, query, trigger, load), watch or LiveView())
+        return measure(self.spark, self.kafka, self.setup(name, query, trigger, **settings), watch or LiveView())
 
-    def race(self, query: Query, triggers: dict[str, dict[str, str]], rounds: int = 2, **load: object) -> list[Trace]:
+    def race(self, query: Query, triggers: dict[str, dict[str, str]], rounds: int = 2, **settings: Any) -> list[Trace]:
         """The same query under several triggers, interleaved, live in one figure."""
-        setups = [self._setup(name, query, trigger, load) for name, trigger in triggers.items()]
+        setups = [self.setup(name, query, trigger, **settings) for name, trigger in triggers.items()]
+        return self.compare(setups, rounds)
+
+    def compare(self, setups: list[Setup], rounds: int = 2) -> list[Trace]:
+        """Several set-ups, live in one figure: each thrown away once, then A/B/B/A, for so many rounds."""
         return list(interleave(self.spark, self.kafka, setups, rounds, LiveView()).values())
+
+    def setup(
+        self, name: str, query: Query, trigger: dict[str, str], conf: dict | None = None, partitions: int = 1, **load
+    ) -> Setup:
+        """One thing to compare: a query under a trigger, with session settings (`conf`) and changes of the load."""
+        if not isinstance(partitions, int) or not 1 <= partitions <= 100:
+            raise LabError(f"partitions={partitions!r}: the events topic can have 1 to 100.")
+        return Setup(name, query, trigger, self.load(load), partitions, conf or {})
 
     def refusal(self, query: Query, trigger: dict[str, str], partitions: int = 1) -> Refusal:
         """What Spark says against this query; false if it runs. Either way it is stopped again."""
@@ -126,13 +139,6 @@ class Lab:
         if self._pipeline is not None:
             self._pipeline.close()
             self._pipeline = None
-
-    def _setup(self, name: str, query: Query, trigger: dict, load: dict) -> Setup:
-        load = dict(load)
-        partitions = load.pop("partitions", 1)
-        if not isinstance(partitions, int) or not 1 <= partitions <= 100:
-            raise LabError(f"partitions={partitions!r}: the events topic can have 1 to 100.")
-        return Setup(name, query, trigger, self.load(load), partitions)
 
 
 def start_lab(slots: int = SLOTS, **conf: object) -> Lab:

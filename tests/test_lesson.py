@@ -43,7 +43,9 @@ def test_a_measured_value_falls_into_its_choice():
 
 def test_a_verdict_shows_the_number_beside_its_tick(capsys):
     verdict(
-        claim("Real-Time p50 is at least 10 times lower", np.float64(250) / 2 > 10, micro=250.123, real=np.float64(2.5)),
+        claim(
+            "Real-Time p50 is at least 10 times lower", np.float64(250) / 2 > 10, micro=250.123, real=np.float64(2.5)
+        ),
         claim("it is 100 times lower", True, f"{250.123 / 2.5:.0f}×"),
         claim("nothing was lost", True, lost=0, sent=120_000),
         claim("Spark refused it", True),

@@ -458,7 +458,9 @@ def test_what_the_lessons_store_is_compared_as_it_is():
     for path in NOTEBOOKS:
         for cell in code(nbformat.read(path, as_version=4)):
             if not tags(cell):
-                said = re.sub(r"^([✓✗].*)\(measured: [^)]*\)$", r"\1(measured)", streams(cell, "stdout"), flags=re.MULTILINE)
+                said = re.sub(
+                    r"^([✓✗].*)\(measured: [^)]*\)$", r"\1(measured)", streams(cell, "stdout"), flags=re.MULTILINE
+                )
                 assert sanitized(streams(cell, "stdout")) == said
 
 

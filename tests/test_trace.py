@@ -152,12 +152,6 @@ def test_without_samples_there_is_a_sentence_instead_of_a_percentile():
             ratio(*pair)
 
 
-def noisy(median: float, rng: np.random.Generator, seconds: int = 30, rate: int = 100) -> Trace:
-    """Seconds differ from each other far more than the events within one, as they do in real runs."""
-    per_second = median * np.exp(rng.normal(0, 0.3, seconds))
-    return make(np.repeat(per_second, rate) * np.exp(rng.normal(0, 0.05, seconds * rate)), rate=rate)
-
-
 def test_a_ratio_is_that_of_the_two_percentiles():
     slow, fast = make(np.linspace(100, 300, 1001)), make(np.linspace(1, 3, 1001))
     assert ratio(slow, fast).value == pytest.approx(100, rel=1e-3)
@@ -165,25 +159,42 @@ def test_a_ratio_is_that_of_the_two_percentiles():
     assert ratio(slow, make(np.linspace(1, 5, 1001)), which=100).value == pytest.approx(60, rel=1e-3)
 
 
-def test_the_interval_of_a_ratio_nearly_always_contains_the_truth():
-    rng = np.random.default_rng(11)
-    found = [ratio(noisy(200, rng), noisy(2, rng), draws=100, seed=n) for n in range(40)]
-    holds = sum(one.low <= 100 <= one.high for one in found)
-    assert holds >= 34  # 95 % of 40 is 38; drawing single samples would hold in fewer than 10
-    assert all(one.low <= one.value <= one.high for one in found)
+def test_a_round_is_drawn_with_its_own_seconds():
+    joined = Trace.join([make([1] * 200), make([2] * 150, start=START + 1000)])
+    assert [[len(second) for second in seconds] for seconds in joined.by_second()] == [[100, 100], [100, 50]]
 
 
-def test_the_interval_knows_that_neighbours_resemble_each_other():
-    """The same samples in another order are independent of their neighbours: that interval is far narrower."""
-    rng = np.random.default_rng(3)
-    slow, fast = noisy(200, rng), noisy(2, rng)
-    shuffled = [make(rng.permutation(trace.latency)) for trace in (slow, fast)]
-    wide, narrow = ratio(slow, fast), ratio(*shuffled)
-    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
+def backlog(seconds: float, grows: float, rate: int = 100) -> np.ndarray:
+    """Latencies of a query that takes 5 to 50 ms, and waits `grows` seconds longer with every second."""
+    n = int(seconds * rate)
+    return 5 + np.arange(n) % 10 * 5 + 1000 * grows * np.arange(n) / rate
 
 
-def test_a_ratio_reads_as_a_sentence():
-    assert str(ratio(make([200] * 300), make([2] * 300))) == "100.0× (95 %: 100.0 to 100.0)"
+@pytest.mark.parametrize(
+    ("latency", "steady"),
+    [
+        (backlog(6, 0), True),
+        (backlog(6, 0.2), False),
+        (backlog(6, -0.2) + 2000, True),  # it catches up: no backlog grows
+        (np.tile(np.arange(5000, 0, -10), 2), True),  # a blocking operator: rows wait for the interval's end, again
+        (np.tile(np.arange(2100, 100, -10), 3), True),  # a trigger of 2 s
+        (np.r_[np.full(500, 5), np.full(100, 900)], True),  # a stall at the end
+        (backlog(1, 0.5), True),  # too short to tell
+    ],
+)
+def test_a_growing_backlog_is_told_from_pauses_batches_and_stalls(latency, steady):
+    assert make(latency, rate=100).steady is steady
+
+
+def test_no_ratio_is_made_of_a_run_whose_backlog_grows():
+    grows, calm = make(backlog(6, 0.2), name="overloaded"), make(backlog(6, 0), name="calm")
+    for pair in ((grows, calm), (calm, grows)):
+        made = ratio(*pair)
+        assert np.isnan(made.value) and str(made) == "no ratio: overloaded was not in a steady state, its backlog grew"
+    assert grows.label == "overloaded (backlog grows)" and calm.label == "calm"
+    assert "every event waited 200 ms longer with every second" in grows.note
+    joined = Trace.join([calm, make(backlog(6, 0.2), start=START + 60)])
+    assert not joined.steady  # one round is enough
 
 
 def test_a_machine_that_stood_still_is_named_before_anything_else():

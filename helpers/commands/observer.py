@@ -57,10 +57,11 @@ def inside_the_kernel(load: dict, rounds: int, folder: str) -> None:
         try:
             spark = start_spark()
             query = forward(spark, TUNED, {"kafka.linger.ms": f"{load['linger_ms']:g}"})
-            for _ in range(rounds):
-                for name, watch in WATCHES.items():
-                    setup = Setup(name, query, REAL, Load(**load))
-                    traces[name].append(measure(spark, kafka, setup, watch()))
+            for number in range(rounds + 1):
+                for name in list(WATCHES) if number % 2 else list(reversed(WATCHES)):
+                    trace = measure(spark, kafka, Setup(name, query, REAL, Load(**load)), WATCHES[name]())
+                    if number:  # the first run of each is thrown away
+                        traces[name].append(trace)
         finally:
             stop_spark()
     for name, parts in traces.items():

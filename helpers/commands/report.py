@@ -18,9 +18,9 @@ PUBLISHED = ROOT / "data" / "published.json"
 COLUMNS = [name for name in PERCENTILES if name != "p90"]  # what 80 columns have room for
 
 
-def ratios(family: str, slow: Trace, fast: Trace) -> dict[str, Ratio]:
+def ratios(family: str, slow: Trace, fast: Trace, over: str = "microbatch_over_realtime") -> dict[str, Ratio]:
     """`<family>.p50.microbatch_over_realtime` and the same for p99."""
-    return {f"{family}.{name}.microbatch_over_realtime": ratio(slow, fast, which) for name, which in HEADLINE.items()}
+    return {f"{family}.{name}.{over}": ratio(slow, fast, which) for name, which in HEADLINE.items()}
 
 
 def totals(traces: Iterable[Trace]) -> dict[str, float]:
@@ -38,7 +38,7 @@ def latency_table(title: str, traces: list[Trace]) -> Table:
     for trace in traces:
         summary = trace.summary()
         counts = (len(trace.samples), trace.lost, trace.duplicated)
-        table.add_row(trace.name, *(ms(summary[name]) for name in COLUMNS), *(f"{n:,}" for n in counts))
+        table.add_row(trace.label, *(ms(summary[name]) for name in COLUMNS), *(f"{n:,}" for n in counts))
     return table
 
 
@@ -81,6 +81,7 @@ def about(trace: Trace) -> str:
 def write(name: str, figures: dict[str, float | Ratio], traces: list[Trace]) -> Path:
     """`build/<name>.json`: one flat map of figures, their intervals, and every run with its raw latencies."""
     plain = {key: figure.value if isinstance(figure, Ratio) else figure for key, figure in figures.items()}
+    plain = {key: value for key, value in plain.items() if isfinite(value)}  # no ratio: the run was not steady
     ratios = {key: figure for key, figure in figures.items() if isinstance(figure, Ratio)}
     intervals = {key: [figure.low, figure.high] for key, figure in ratios.items() if isfinite(figure.low)}
     runs = [

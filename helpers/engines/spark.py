@@ -20,7 +20,7 @@ from helpers.engines.jars import connector_jars
 from helpers.engines.java import find_java
 from helpers.engines.scratch import run_dir
 from helpers.errors import LabError, first_line
-from helpers.settings import SLOTS, SPARK_HEAP, given
+from helpers.settings import MANAGER, NO_FORKS, SLOTS, SPARK_HEAP, given
 
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 15  # so long it may take to answer, and as long again to end
@@ -127,6 +127,7 @@ def _settings(slots: int, folder: Path) -> dict[str, str]:
         "spark.driver.bindAddress": LOOPBACK,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        MANAGER: NO_FORKS,  # Spark's own choice for a local folder starts processes for every file (lesson 01)
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",  # a lesson reads all batches of a run
         "spark.ui.showConsoleProgress": "false",

@@ -5,7 +5,7 @@ Everything around it (topics, checkpoint folder, load, measurement, clean-up) ha
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 
@@ -28,6 +28,7 @@ from helpers.ruler.watch import Bar, Watch
 from helpers.settings import LOOK_SECONDS
 
 SLOTS_FREE_WITHIN = 10  # seconds
+THROWN_AWAY_SECONDS = 1  # measured after the warm-up of a run that only warms up
 
 Query = Callable[[Route], DataStreamWriter]
 
@@ -41,6 +42,9 @@ class Setup:
     trigger: dict[str, str]
     load: Load = field(default_factory=Load)
     partitions: int = 1  # of the events topic
+    conf: Mapping[str, object] = field(
+        default_factory=dict
+    )  # session settings for this query; None: Spark's own choice
 
 
 def measure(spark: SparkSession, kafka: Kafka, setup: Setup, watch: Watch | None = None) -> Trace:
@@ -77,13 +81,34 @@ def running(spark: SparkSession, kafka: Kafka, setup: Setup) -> Iterator[tuple[R
     with fresh_route(kafka, setup.partitions) as route:
         query = None
         try:
-            query = setup.query(route).trigger(**setup.trigger).start()
+            with session_settings(spark, setup.conf):
+                query = setup.query(route).trigger(**setup.trigger).start()
             yield route, query
         finally:
             if query is not None:
                 with suppress(Py4JError, ConnectionError):  # no JVM any more: nothing to stop
                     query.stop()
                     _wait_for_free_slots(spark)
+
+
+@contextmanager
+def session_settings(spark: SparkSession, conf: Mapping[str, object]) -> Iterator[None]:
+    """Spark settings for what starts inside; a query keeps those that it was started with. None means unset."""
+    before = {name: spark.conf.get(name, None) for name in conf}
+    _set(spark, conf)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, ConnectionError):  # no JVM any more: nothing to restore
+            _set(spark, before)
+
+
+def _set(spark: SparkSession, conf: Mapping[str, object]) -> None:
+    for name, value in conf.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
 
 
 def _wait_for_free_slots(spark: SparkSession) -> None:
@@ -104,15 +129,18 @@ def measure_ruler(kafka: Kafka, load: Load, name: str = "ruler", watch: Watch | 
 def interleave(
     spark: SparkSession, kafka: Kafka, setups: list[Setup], rounds: int = 2, watch: Watch | None = None
 ) -> dict[str, Trace]:
-    """A/B/A/B: each set-up `rounds` times, in turn, its measured seconds split evenly among the rounds.
+    """Each set-up `rounds` times, its measured seconds split evenly among the rounds; every second round backwards.
 
-    Slow drifts of the machine (heat, neighbours, caches) then fall on all alike.
+    First each is run once and thrown away: who comes first would otherwise pay for compiling what all use. A/B/B/A
+    lets slow drifts of the machine (heat, neighbours, caches) fall on all alike. A round needs half the warm-up.
     """
     traces: dict[str, list[Trace]] = {setup.name: [] for setup in setups}
-    for _ in range(rounds):
-        for setup in setups:
-            part = replace(setup, load=replace(setup.load, seconds=setup.load.seconds / rounds))
-            traces[setup.name].append(measure(spark, kafka, part, watch))
+    for setup in setups:
+        measure(spark, kafka, replace(setup, load=replace(setup.load, seconds=THROWN_AWAY_SECONDS)), Watch())
+    for number in range(rounds):
+        for setup in setups if number % 2 == 0 else reversed(setups):
+            load = replace(setup.load, seconds=setup.load.seconds / rounds, warmup=setup.load.warmup / 2)
+            traces[setup.name].append(measure(spark, kafka, replace(setup, load=load), watch))
     return {name: Trace.join(parts) for name, parts in traces.items()}
 
 

@@ -10,11 +10,14 @@ import numpy as np
 
 from helpers.errors import LabError
 from helpers.ruler.load import SAMPLE
-from helpers.ruler.statistics import PERCENTILES, Ratio, ratio_of_blocks
+from helpers.ruler.statistics import PERCENTILES, Ratio, Rounds, ratio_of_rounds
 
 STEP_MS = 100  # a clock that was set by more than this makes latencies of its own
 FROZEN_MS = 1_500  # between two sends or looks at the clock, which come every 5 ms
 LATE_SHARE = 0.01  # more late sends than this and the schedule was not kept
+FALLS_BEHIND = 0.05  # seconds per second: a query that loses more than this on its load is not in a steady state
+FASTEST = 1  # the percentile that tells a growing backlog from a few slow events
+ENOUGH = 100  # events in half a round, to tell
 
 
 @dataclass
@@ -82,6 +85,33 @@ class Trace:
         return ""
 
     @property
+    def falls_behind(self) -> float:
+        """How much longer even the fastest events waited with every second, in seconds, in the worst round.
+
+        In a steady state it is about 0: pauses and slow batches come and go. If a backlog grows, nobody is fast.
+        """
+        return max([0.0, *(self._growth(lap) for lap in self.rounds)])
+
+    def _growth(self, lap: dict) -> float:
+        begin, end = lap["measure_from"], lap["measure_to"]
+        middle, due = (begin + end) / 2, self.samples["due"]
+        halves = [self.latency[(due >= a) & (due < b)] for a, b in ((begin, middle), (middle, end))]
+        if min(map(len, halves)) < ENOUGH:
+            return 0.0
+        early, late = (np.percentile(half, FASTEST) for half in halves)
+        return float(late - early) / 1000 / (middle - begin)
+
+    @property
+    def steady(self) -> bool:
+        """False if the backlog grew while it was measured: its latency then depends on how long one looks."""
+        return self.falls_behind <= FALLS_BEHIND
+
+    @property
+    def label(self) -> str:
+        """The name, for a table or a figure; it says so if these figures are not those of a steady state."""
+        return self.name if self.steady else f"{self.name} (backlog grows)"
+
+    @property
     def note(self) -> str:
         """What a reader must know about this run; empty if there is nothing."""
         notes = []
@@ -91,6 +121,11 @@ class Trace:
             notes.append(
                 f"{self.late_share:.0%} of the events were sent over 20 ms late: this machine could not keep the "
                 "schedule. Latency counts from when they were due, so the figures are still honest"
+            )
+        if not self.steady:
+            notes.append(
+                f"not in a steady state: its backlog grew, every event waited {1000 * self.falls_behind:.0f} ms longer "
+                "with every second. Its latency depends on how long you measure, so no ratio is made of it"
             )
         if errors := self.total("send_errors"):
             notes.append(f"the broker did not take {errors:,} of {self.total('sent'):,} events")
@@ -120,10 +155,14 @@ class Trace:
         values = np.sort(self.latency)
         return values, np.arange(1, len(values) + 1) / len(values)
 
-    def blocks(self) -> list[np.ndarray]:
-        """The latencies, second by second."""
-        second = np.floor(self.elapsed()).astype(int)
-        return [self.latency[second == number] for number in np.unique(second)]
+    def by_second(self) -> Rounds:
+        """The latencies: round by round, in each second by second."""
+        found = []
+        for lap in self.rounds:
+            inside = (self.samples["due"] >= lap["measure_from"]) & (self.samples["due"] < lap["measure_to"])
+            second = np.floor(self.samples["due"][inside] - lap["measure_from"]).astype(int)
+            found.append([self.latency[inside][second == number] for number in np.unique(second)])
+        return [seconds for seconds in found if seconds]
 
     def windows(self, seconds: float = 1.0, which: float = 50) -> tuple[np.ndarray, np.ndarray]:
         """(seconds since the start of each window, percentile of the events due in it)."""
@@ -172,8 +211,10 @@ def measured(samples: list[np.ndarray], summary: dict) -> np.ndarray:
 
 
 def ratio(slow: Trace, fast: Trace, which: float = 50, draws: int = 300, seed: int = 1) -> Ratio:
-    """`slow` over `fast` at one percentile, with its 95 % interval."""
+    """`slow` over `fast` at one percentile, with its 95 % interval; none if one of them was not in a steady state."""
     for trace in (slow, fast):
         if not len(trace.samples):
             raise LabError(f"{trace.name}: no event was measured, so there is nothing to compare.")
-    return ratio_of_blocks(slow.blocks(), fast.blocks(), which, draws, seed)
+        if not trace.steady:
+            return Ratio(np.nan, why=f"{trace.name} was not in a steady state, its backlog grew")
+    return ratio_of_rounds(slow.by_second(), fast.by_second(), which, draws, seed)
