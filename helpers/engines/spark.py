@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import threading
 import warnings
@@ -16,6 +17,7 @@ from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession, SQLContext
 
 from helpers.engines import janitor
+from helpers.engines.file_systems import start_no_processes
 from helpers.engines.jars import connector_jars
 from helpers.engines.java import find_java
 from helpers.engines.scratch import run_dir
@@ -57,7 +59,15 @@ def start_spark(slots: int = SLOTS, **conf: object) -> SparkSession:
     for key, value in conf.items():
         added = key == JAVA_OPTIONS  # ours carry the log file's place: yours join them
         settings[key] = f"{settings[key]} {value}" if added else str(value)
-    return _launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), folder)
+    spark = _launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), folder)
+    if is_local(spark):
+        start_no_processes(spark)
+    return spark
+
+
+def is_local(spark: SparkSession) -> bool:
+    """All of Spark is in one JVM."""
+    return re.match(r"local(\[|$)", spark.sparkContext.master) is not None
 
 
 def stop_spark() -> None:
@@ -127,7 +137,7 @@ def _settings(slots: int, folder: Path) -> dict[str, str]:
         "spark.driver.bindAddress": LOOPBACK,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        MANAGER: NO_FORKS,  # Spark's own choice for a local folder starts processes for every file (lesson 01)
+        MANAGER: NO_FORKS,  # Spark's own choice starts readlink for every file of a local folder (lesson 01)
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",  # a lesson reads all batches of a run
         "spark.ui.showConsoleProgress": "false",

@@ -48,6 +48,10 @@ public class SlowFileSystem extends RawLocalFileSystem {
         return super.create(file, overwrite, buffer, replication, block, progress);
     }
 
+    public void setPermission(Path file, FsPermission permission) {
+        // Hadoop's local file system starts a chmod for this; a store knows no such thing
+    }
+
     public boolean rename(Path from, Path to) throws IOException {
         this.hold();
         return super.rename(from, to);

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from helpers.engines.file_systems import serve
+from helpers.engines.spark import is_local
 from helpers.errors import LabError
 
 SCHEME = "slow"  # slow://100/some/folder: every request takes 100 ms longer
 LONGEST_MS = 5_000
-CLASS = "lab.SlowFileSystem"
 SOURCE = Path(__file__).with_name("SlowFileSystem.java")
 
 
@@ -20,7 +21,7 @@ def slow_store(spark: SparkSession, folder: str, ms: int) -> str:
     """The address of a local folder in a store where each read, write, rename, delete or listing waits `ms` first."""
     if not isinstance(ms, int) or not 0 <= ms <= LONGEST_MS:
         raise LabError(f"ms={ms!r}: a request may wait a whole number of milliseconds from 0 to {LONGEST_MS:,}.")
-    if not spark.sparkContext.master.startswith("local"):
+    if not is_local(spark):
         raise LabError("The slow store lives in one JVM: it needs Spark in local mode. Unset LAB_SPARK_MASTER.")
     address = f"{SCHEME}://{ms}{folder}"
     _mount(spark, address)
@@ -28,12 +29,8 @@ def slow_store(spark: SparkSession, folder: str, ms: int) -> str:
 
 
 def _mount(spark: SparkSession, address: str) -> None:
-    """Compile the class with Janino, which Spark brings along, and let Hadoop open the store once: it keeps it."""
-    jvm, conf = spark._jvm, spark._jsc.hadoopConfiguration()
-    if conf.get(f"fs.{SCHEME}.impl") is None:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(conf.getClassLoader())
-        compiler.cook(SOURCE.read_text())
-        conf.setClassLoader(compiler.getClassLoader())
-        conf.set(f"fs.{SCHEME}.impl", CLASS)
-    jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create(address), conf)
+    """Let Hadoop open the store once: it keeps it."""
+    serve(spark, SCHEME, SOURCE)
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create(address), spark._jsc.hadoopConfiguration())
