@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from helpers import figures
+from helpers.errors import LabError
 from helpers.evidence import batches
 from helpers.figures.looks import look_of, looks
 from helpers.figures.phases import PHASES, itemised
@@ -61,6 +62,8 @@ DRAWN = {
     "u_curve": lambda traces: figures.u_curve(
         [500, 100, 0][: len(traces)], traces, busy=[0.2] * len(traces), reference=REAL
     ),
+    "ladder": lambda traces: figures.ladder(traces, ["the laptop's file system"] * (len(traces) - 1)),
+    "staircase": figures.staircase,
     "tax_bars": lambda traces: figures.tax_bars([one.name for one in traces], [TAX for _ in traces]),
 }
 LATENCY = "latency (ms, log scale)"
@@ -69,13 +72,15 @@ LABELS = {
     "nines": {LATENCY, "events at least this fast (%)"},
     "over_time": {LATENCY, "measured time (s); lines: p50 and p99 of each 1 s"},
     "u_curve": {LATENCY, "busy (%)", "requested trigger interval (ms)"},
+    "ladder": {"latency (ms)"},
+    "staircase": {"the event was due at (s)", "its result was there at (s)"},
     "tax_bars": {"time per batch (ms)"},
 }
 
 
 def words(figure) -> list[Text]:
     """The texts that really are drawn."""
-    drawn: list[Text] = []
+    drawn: list[Text | None] = []
 
     class Canvas(FigureCanvasAgg):
         def get_renderer(self):
@@ -83,13 +88,14 @@ def words(figure) -> list[Text]:
             if not hasattr(renderer, "plain_draw_text"):
                 renderer.plain_draw_text = renderer.draw_text
                 renderer.draw_text = lambda *args, **more: (
-                    drawn.append(more.get("mtext") or args[-1]),
+                    drawn.append(more.get("mtext")),
                     renderer.plain_draw_text(*args, **more),
                 )
             return renderer
 
     Canvas(figure).draw()
-    return list({id(text): text for text in drawn if text.get_text().strip()}.values())
+    drawn += [text for text in figure.findobj(Text) if "\n" in text.get_text()]  # these are drawn line by line
+    return list({id(text): text for text in drawn if text is not None and text.get_text().strip()}.values())
 
 
 @cache
@@ -120,7 +126,7 @@ def test_text_is_large_enough_for_the_back_row(name):
 
 
 @pytest.mark.parametrize("inputs", INPUTS)
-@pytest.mark.parametrize("name", ["distributions", "tax_bars", "nines"])
+@pytest.mark.parametrize("name", ["distributions", "ladder", "tax_bars", "nines"])
 def test_no_text_lies_on_another_or_leaves_the_figure(name, inputs):
     figure, texts = drawn(name, inputs)
     boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
@@ -166,6 +172,26 @@ def test_the_compared_modes_differ_in_colour_line_and_marker():
     chosen = looks(["micro-batch", "untuned micro-batch", "Real-Time Mode", "ruler", "Trigger.Continuous", "Flink"])
     assert len({look.colour for look in chosen}) == len({str(look.line) for look in chosen}) == 6
     assert len({look.marker for look in chosen}) == 6
+
+
+def test_a_step_of_the_ladder_says_what_it_took_away_and_whose_that_was():
+    steps = [
+        trace_of("micro-batch, as installed", np.full(99, 120.0)),
+        trace_of("micro-batch", np.full(99, 50.0)),
+        REAL,
+    ]
+    shown = [
+        text.get_text() for text in words(figures.ladder(steps, ["the laptop's file system", "every batch's price"]))
+    ]
+    assert "p50 50, p99 50 ms\n−70 ms: the laptop's file system" in shown
+    with pytest.raises(LabError, match="3 steps have 2 differences, but 1"):
+        figures.ladder(steps, ["one"])
+
+
+def test_a_run_whose_backlog_grows_is_called_that_in_a_figure():
+    grows = trace_of("micro-batch", 5 + np.arange(600) * 3.0)
+    for draw in (figures.distributions, figures.nines, figures.over_time, figures.staircase):
+        assert any("micro-batch (backlog grows)" in text.get_text() for text in words(draw([grows])))
 
 
 def test_two_runs_of_one_mode_can_be_told_apart():

@@ -7,7 +7,8 @@ Each function takes what was measured and returns a matplotlib Figure. `show(fig
 from helpers.figures.checkpoint import file_times, interval_panels, pause_bars, trade_off
 from helpers.figures.crash import crash_timeline, repeats
 from helpers.figures.display import as_png, show
-from helpers.figures.latency import distributions, nines, over_time
+from helpers.figures.ladder import ladder
+from helpers.figures.latency import distributions, nines, over_time, staircase
 from helpers.figures.live import LiveView
 from helpers.figures.phases import tax_bars
 from helpers.figures.shuffle import LiveFiles
@@ -24,11 +25,13 @@ __all__ = [
     "file_times",
     "gantt",
     "interval_panels",
+    "ladder",
     "nines",
     "over_time",
     "pause_bars",
     "repeats",
     "show",
+    "staircase",
     "tax_bars",
     "trade_off",
     "u_curve",

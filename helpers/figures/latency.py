@@ -59,7 +59,7 @@ def _mark(marks: Axes, ax: Axes, row: float, trace: Trace, look: Look) -> None:
         marks.annotate(f"{name} {ms(value)} ms", (place, row), (away, 0), **words)
         ax.axvline(place, color=look.colour, linewidth=1.2, linestyle=":", zorder=1)
     above = {"textcoords": "offset points", "ha": "center", "va": "bottom", "weight": "bold", "color": look.text}
-    marks.annotate(trace.name, (np.sqrt(places[0] * places[1]), row), (0, 9), **above)
+    marks.annotate(trace.label, (np.sqrt(places[0] * places[1]), row), (0, 9), **above)
 
 
 def nines(traces: Sequence[Trace], title: str = "How slow are the slowest events?") -> Figure:
@@ -70,7 +70,7 @@ def nines(traces: Sequence[Trace], title: str = "How slow are the slowest events
         low, high = limits(traces)
         for trace, look in zip(traces, looks(traces), strict=True):
             x, y = _in_nines(trace)
-            ax.plot(x, y, color=look.colour, linestyle=look.line, drawstyle="steps-post", label=trace.name)
+            ax.plot(x, y, color=look.colour, linestyle=look.line, drawstyle="steps-post", label=trace.label)
             ax.plot(x[-1:], y[-1:], look.marker, color=look.colour, markersize=8)
         log_ms(ax, "x", low, high)
         top = max(np.log10(max(len(trace.samples), 10)) for trace in traces)
@@ -105,14 +105,38 @@ def over_time(
         for trace, look in zip(traces, looks(traces), strict=True):
             keep = some_of(len(trace.samples))
             x, y = trace.elapsed()[keep], floored(trace.latency)[keep]
-            ax.plot(x, y, ".", color=look.colour, alpha=0.16, markersize=4, markeredgewidth=0, rasterized=True)
+            ax.plot(x, y, ".", color=look.colour, alpha=0.4, markersize=4.5, markeredgewidth=0, rasterized=True)
             for name, which in HEADLINE.items():
                 at, value = trace.windows(window, which)
-                handles += percentile_line(ax, at + window / 2, value, look, which, 5.5, label=f"{trace.name} {name}")
+                handles += percentile_line(ax, at + window / 2, value, look, which, 5.5, label=f"{trace.label} {name}")
         log_ms(ax, "y", *limits(traces))
         measured_seconds(ax, max([window] + [float(trace.elapsed().max()) for trace in traces]))
         ax.set_xlabel(f"measured time (s); lines: {' and '.join(HEADLINE)} of each {window:g} s")
         legend(ax, title, handles + _boundaries(ax, boundaries))
+    return figure
+
+
+def staircase(traces: Sequence[Trace], seconds: float = 2.0, title: str = "When a result comes") -> Figure:
+    """When each event's result was there against when the event was due, in the middle of a run, one panel for each.
+
+    On the dotted diagonal nobody waits. A batch gives all its results at once: a step.
+    """
+    with style():
+        figure = new_figure("result time against due time", HEIGHT)
+        panels = figure.subplots(1, len(traces), sharex=True, sharey=True, squeeze=False)[0]
+        for ax, trace, look in zip(panels, traces, looks(traces), strict=True):
+            lap = trace.rounds[0]
+            begin = max(lap["measure_from"], (lap["measure_from"] + lap["measure_to"] - seconds) / 2)
+            due, there = trace.samples["due"] - begin, trace.samples[trace.clock] - begin
+            inside = (due >= 0) & (due < seconds)
+            ax.plot([0, seconds], [0, seconds], color="#777777", linestyle=":", linewidth=1.6, zorder=1)
+            ax.plot(due[inside], there[inside], ".", color=look.colour, markersize=4, rasterized=True, zorder=2)
+            ax.set_title(trace.label, fontsize=14, color=look.text, loc="right")
+            ax.set_xlabel("the event was due at (s)")
+        panels[0].set_xlim(0, seconds)
+        panels[0].set_ylim(0, None)
+        panels[0].set_ylabel("its result was there at (s)")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=17, weight="bold")
     return figure
 
 

@@ -33,9 +33,9 @@ FAMILIES = {
     "flink": Look("#009E73", (0, (4, 1.5, 1, 1.5)), "v"),
     "ruler": Look("#666666", (0, (1, 1)), "P"),
 }
-# The first that matches a name wins: "untuned micro-batch" is untuned.
+# The first that matches a name wins: "micro-batch, as installed" is untuned.
 NAMES = {
-    "untuned": r"untuned",
+    "untuned": r"untuned|as installed",
     "ruler": r"ruler|confluent|kafka-python|loop",
     "flink": r"flink",
     "continuous": r"continuous",

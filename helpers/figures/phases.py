@@ -10,11 +10,11 @@ from helpers.figures.looks import is_light
 from helpers.figures.style import INK, WIDTH, legend, new_figure, style
 from helpers.ruler.statistics import ms
 
-PHASES = {
+PHASES = {  # in the order in which a micro-batch goes through them
     "latestOffset": "#56B4E9",
+    "walCommit": "#E69F00",
     "getBatch": "#F0E442",
     "queryPlanning": "#CC79A7",
-    "walCommit": "#E69F00",
     "addBatch": "#0072B2",
     "commitOffsets": "#D55E00",
     "other": "#AAAAAA",
