@@ -47,12 +47,12 @@ OTHERS = ("#56B4E9", "#882255", "#999933", "#332288", "#44AA99", "#CC6677")
 # Several runs of one mode: how much of what is mixed into its colour
 SHADES = [
     (0, "white"),
-    (0.45, "white"),
-    (0.45, "black"),
-    (0.65, "white"),
-    (0.65, "black"),
-    (0.25, "white"),
-    (0.25, "black"),
+    (0.5, "white"),
+    (0.55, "black"),
+    (0.72, "white"),
+    (0.3, "black"),
+    (0.28, "white"),
+    (0.75, "black"),
 ]
 _seen: dict[str, int] = {}
 
