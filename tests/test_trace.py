@@ -179,6 +179,8 @@ def backlog(seconds: float, grows: float, rate: int = 100) -> np.ndarray:
         (np.tile(np.arange(5000, 0, -10), 2), True),  # a blocking operator: rows wait for the interval's end, again
         (np.tile(np.arange(2100, 100, -10), 3), True),  # a trigger of 2 s
         (np.r_[np.full(500, 5), np.full(100, 900)], True),  # a stall at the end
+        (backlog(30, 0.06), False),  # slowly, but for long
+        (backlog(6, 0.06), True),  # too little to tell
         (backlog(1, 0.5), True),  # too short to tell
     ],
 )

@@ -19,6 +19,7 @@ from helpers.engines.spark import start_spark, stop_spark
 from helpers.faults.slow_store import slow_store
 from helpers.ruler.experiment import Query, Setup, interleave, measure_ruler
 from helpers.ruler.load import Load
+from helpers.ruler.statistics import HEADLINE
 from helpers.ruler.trace import Trace, ratio
 from helpers.settings import FETCH_WAIT_MS, INTERVAL, LINGER_MS, SLOTS, shown
 
@@ -64,11 +65,11 @@ def bench(load: Load, rounds: int) -> None:
     climbed = {name: stateless[setup.name] for name, setup in steps.items() if setup.name != REAL_TIME}
     figures = {
         **{key: value for name, trace in climbed.items() for key, value in _over_realtime(name, trace, real).items()},
-        **report.ratios("best.stateless", climbed["async"], real),
-        **report.ratios("best.groupby", _faster(groupby[GROUPBY], groupby[SAME_STATE]), groupby[REAL_GROUPBY]),
+        **_best("best.stateless", [climbed["nofork"], climbed["async"]], real),
+        **_best("best.groupby", [groupby[GROUPBY], groupby[SAME_STATE]], groupby[REAL_GROUPBY]),
         **report.ratios("same_state.groupby", groupby[SAME_STATE], groupby[REAL_GROUPBY]),
         **report.ratios("slow_store.stateless", stored[STORED], stored[REAL_STORED]),
-        **report.ratios("best.slow_store.stateless", stored[STORED_BEST], stored[REAL_STORED]),
+        **_best("best.slow_store.stateless", [stored[STORED], stored[STORED_BEST]], stored[REAL_STORED]),
         "cost.microbatch_over_realtime_cores": _cores(climbed["async"]) / _cores(real),
         "ruler.p50.kafka_python_over_confluent": ratio(ruler["kafka-python"], ruler["confluent-kafka"], 50),
         "ruler.p99.kafka_python_over_confluent": ratio(ruler["kafka-python"], ruler["confluent-kafka"], 99),
@@ -94,8 +95,13 @@ def _over_realtime(step: str, trace: Trace, real: Trace) -> dict:
     return report.ratios(f"ladder.{step}", trace, real, over="over_realtime")
 
 
-def _faster(one: Trace, other: Trace) -> Trace:
-    return one if one.p50 < other.p50 else other
+def _best(family: str, tuned: list[Trace], real: Trace) -> dict:
+    """Against whichever is the fastest at that percentile: nobody runs the slower one."""
+    fastest = {name: min(tuned, key=lambda trace: trace.percentile(which)) for name, which in HEADLINE.items()}
+    return {
+        f"{family}.{name}.microbatch_over_realtime": ratio(trace, real, HEADLINE[name])
+        for name, trace in fastest.items()
+    }
 
 
 def _cores(trace: Trace) -> float:

@@ -16,6 +16,7 @@ STEP_MS = 100  # a clock that was set by more than this makes latencies of its o
 FROZEN_MS = 1_500  # between two sends or looks at the clock, which come every 5 ms
 LATE_SHARE = 0.01  # more late sends than this and the schedule was not kept
 FALLS_BEHIND = 0.05  # seconds per second: a query that loses more than this on its load is not in a steady state
+LEAST_GROWTH = 0.25  # seconds from one half of a round to the other: less than this may be one slow batch
 FASTEST = 1  # the percentile that tells a growing backlog from a few slow events
 ENOUGH = 100  # events in half a round, to tell
 
@@ -88,7 +89,7 @@ class Trace:
     def falls_behind(self) -> float:
         """How much longer even the fastest events waited with every second, in seconds, in the worst round.
 
-        In a steady state it is about 0: pauses and slow batches come and go. If a backlog grows, nobody is fast.
+        0 in a steady state: pauses and slow batches come and go. If a backlog grows, nobody is fast.
         """
         return max([0.0, *(self._growth(lap) for lap in self.rounds)])
 
@@ -98,13 +99,14 @@ class Trace:
         halves = [self.latency[(due >= a) & (due < b)] for a, b in ((begin, middle), (middle, end))]
         if min(map(len, halves)) < ENOUGH:
             return 0.0
-        early, late = (np.percentile(half, FASTEST) for half in halves)
-        return float(late - early) / 1000 / (middle - begin)
+        early, late = (np.percentile(half, FASTEST) / 1000 for half in halves)
+        grown, half = float(late - early), middle - begin
+        return grown / half if grown > max(FALLS_BEHIND * half, LEAST_GROWTH) else 0.0
 
     @property
     def steady(self) -> bool:
         """False if the backlog grew while it was measured: its latency then depends on how long one looks."""
-        return self.falls_behind <= FALLS_BEHIND
+        return self.falls_behind == 0
 
     @property
     def label(self) -> str:
