@@ -10,16 +10,18 @@ import pytest
 from conftest import gone
 from pyspark.sql import functions as F
 
-from helpers.commands.queries import MICRO, REAL, TUNED, count_per_key, forward, kafka_to_kafka
+from helpers.commands.queries import FORKS, MICRO, REAL, TUNED, count_per_key, forward, kafka_to_kafka
 from helpers.engines import kafka as kafka_module
 from helpers.engines.embedded import EmbeddedBroker, _free_ports
 from helpers.engines.kafka import start_kafka
 from helpers.engines.scratch import run_dir
 from helpers.engines.spark import log_file, start_spark, stop_spark
 from helpers.errors import LabError
+from helpers.evidence import forks
 from helpers.ruler.experiment import Setup, interleave, measure, measure_ruler
 from helpers.ruler.load import Load
 from helpers.ruler.watch import Watch
+from helpers.settings import MANAGER, NO_FORKS
 
 pytestmark = pytest.mark.engine
 
@@ -132,6 +134,22 @@ def test_measuring_loses_nothing_and_real_time_is_faster(spark, kafka):
         assert len(trace.samples) == pytest.approx(SHORT.rate * SHORT.seconds, abs=2)  # one at each end of a round
         assert len(trace.rounds) == 2
     assert traces["micro-batch"].p50 > 3 * traces["real-time"].p50
+
+
+def test_checkpoints_start_processes_only_where_spark_chooses_who_writes_them(spark, kafka):
+    query, seen = forward(spark, TUNED), {}
+    for name, conf in {"as installed": FORKS, "lab": {}}.items():
+        with forks.recorded(spark) as started:
+            trace = measure(spark, kafka, Setup("micro-batch", query, MICRO, SHORT, conf=conf), Watch())
+        batches = len(trace.rounds[0]["progress"])
+        seen[name] = (started, batches, trace.meta["checkpoint_manager"])
+    started, batches, manager = seen["as installed"]
+    assert manager == "FileContextBasedCheckpointFileManager"
+    assert started.programs()["readlink"] > 5 * batches and started.programs()["chmod"] > batches
+    assert {"fs.FileUtil.readLink", "fs.RawLocalFileSystem.setPermission"} <= set(started.askers())
+    started, batches, manager = seen["lab"]
+    assert (len(started), manager) == (0, "FileSystemBasedCheckpointFileManager") and batches > 5
+    assert MANAGER in dict(spark.sparkContext.getConf().getAll()) and spark.conf.get(MANAGER) == NO_FORKS
 
 
 @pytest.mark.docker

@@ -65,7 +65,8 @@ def _measure_once(spark: SparkSession, kafka: Kafka, setup: Setup, watch: Watch 
     try:
         with running(spark, kafka, setup) as (route, query):
             trace = _observe(kafka, route, setup.load, setup.name, watch or Bar(), query)
-            trace.meta |= {"trigger": setup.trigger, **of_spark(spark)}
+            with session_settings(spark, setup.conf):
+                trace.meta |= {"trigger": setup.trigger, "conf": dict(setup.conf), **of_spark(spark)}
             trace.rounds[0]["progress"] = [progress_of(report) for report in query.recentProgress]
             trace.rounds[0]["checkpoint"] = files_of(route.checkpoint)
             return trace
