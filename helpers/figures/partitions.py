@@ -18,7 +18,7 @@ def coverage_bars(coverages: Sequence[Coverage], title: str = "") -> Figure:
         panels = figure.subplots(1, len(coverages), sharey=True, squeeze=False, width_ratios=widths)[0]
         for ax, coverage in zip(panels, coverages, strict=True):
             _bars(ax, coverage)
-        panels[0].set_ylabel("events (dashed: sent, filled: read)")
+        panels[0].set_ylabel("events (filled: read)")
         figure.suptitle(title or _headline(coverages), x=0.01, ha="left", weight="bold", size=17)
     return figure
 
