@@ -2,6 +2,7 @@
 
 import atexit
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -11,6 +12,8 @@ from helpers.engines.kafka import Kafka, start_kafka
 from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError, first_line
 from helpers.evidence import refusal, stages
+from helpers.evidence.neighbours import Beside, beside
+from helpers.evidence.partitions import Coverage, cover
 from helpers.evidence.refusal import Refusal
 from helpers.faults.pipeline import Pipeline
 from helpers.faults.victim import SparkQuery, Understudy
@@ -87,6 +90,15 @@ class Lab:
                 return refusal.wait(self.spark, started)
         except PySparkException as problem:
             return refusal.parse(problem)
+
+    def coverage(self, query: Query, trigger: dict[str, str], partitions: int = 1) -> Coverage:
+        """Which partitions of its topic your query reads, when each gets the same number of events."""
+        name = "Real-Time Mode" if "realTime" in trigger else "micro-batch"
+        return cover(self.spark, self.kafka, self.setup(name, query, trigger, partitions=partitions))
+
+    def beside(self, query: Query, trigger: dict[str, str], job: Callable[[], object]) -> Beside:
+        """What becomes of your query when a batch job starts beside it, on the same slots."""
+        return beside(self.spark, self.kafka, self.setup("beside", query, trigger), job)
 
     def idle(self, query: Query, trigger: dict[str, str], seconds: float = 5) -> dict[str, float]:
         """What your query takes while nobody sends anything: `slots` held, `cores` used."""

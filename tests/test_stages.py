@@ -90,6 +90,11 @@ def test_a_stage_knows_its_batch_and_its_place_in_it():
     assert places == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
+def test_tasks_are_counted_by_batch():
+    assert read(ONE_AFTER_THE_OTHER).tasks_by_batch() == {0: 3, 1: 3}
+    assert read(TOGETHER).tasks_by_batch() == {0: 3}
+
+
 def test_tasks_are_in_different_slots_while_they_overlap_and_a_free_slot_is_used_again():
     timeline = read(ONE_AFTER_THE_OTHER)
     assert [one.slot for one in timeline.tasks] == [0, 0, 1, 0, 0, 1]

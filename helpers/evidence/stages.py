@@ -81,6 +81,13 @@ class Timeline:
         """The most slots that were taken at one moment."""
         return most_at_once((task.begin, task.end) for task in self.tasks)
 
+    def tasks_by_batch(self) -> dict[int, int]:
+        """How many tasks each batch started."""
+        found = {stage.batch: 0 for stage in self.stages}
+        for stage in self.stages:
+            found[stage.batch] += len(stage.tasks)
+        return found
+
     def cpu_ms(self, role: int) -> dict[int, float]:
         """CPU time by task number, of the stages with this place in their batch; of tasks that have ended."""
         found: dict[int, float] = defaultdict(float)

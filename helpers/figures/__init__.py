@@ -10,6 +10,7 @@ from helpers.figures.display import as_png, show
 from helpers.figures.ladder import ladder
 from helpers.figures.latency import distributions, nines, over_time, staircase
 from helpers.figures.live import LiveView
+from helpers.figures.partitions import coverage_bars
 from helpers.figures.phases import tax_bars
 from helpers.figures.shuffle import LiveFiles
 from helpers.figures.stages import LiveGantt, gantt
@@ -20,6 +21,7 @@ __all__ = [
     "LiveGantt",
     "LiveView",
     "as_png",
+    "coverage_bars",
     "crash_timeline",
     "distributions",
     "file_times",

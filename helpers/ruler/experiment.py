@@ -23,6 +23,7 @@ from helpers.ruler.load import Load
 from helpers.ruler.probe import Probe
 from helpers.ruler.provenance import of_spark, provenance
 from helpers.ruler.route import Route, fresh_route
+from helpers.ruler.slots import starvation
 from helpers.ruler.trace import Trace, measured
 from helpers.ruler.watch import Bar, Watch
 from helpers.settings import LOOK_SECONDS
@@ -78,12 +79,18 @@ def _measure_once(spark: SparkSession, kafka: Kafka, setup: Setup, watch: Watch 
 
 @contextmanager
 def running(spark: SparkSession, kafka: Kafka, setup: Setup) -> Iterator[tuple[Route, StreamingQuery]]:
-    """The query, started on fresh topics, with no load; stopped afterwards, and nothing of it is left."""
+    """The query, started on fresh topics, with no load; stopped afterwards, and nothing of it is left.
+
+    If it would leave partitions unread, which Spark does not say, that is printed.
+    """
     with fresh_route(kafka, setup.partitions) as route:
         query = None
         try:
             with session_settings(spark, setup.conf):
-                query = setup.query(route).trigger(**setup.trigger).start()
+                writer = setup.query(route)
+                if warning := starvation(spark, writer, setup.trigger, setup.partitions):
+                    print(warning)
+                query = writer.trigger(**setup.trigger).start()
             yield route, query
         finally:
             if query is not None:
