@@ -4,9 +4,10 @@ Each function takes what was measured and returns a matplotlib Figure. `show(fig
 `as_png(figure)` into a file. What is called Live… changes while a run goes on: give it to `measure` as its watch.
 """
 
-from helpers.figures.checkpoint import file_times, interval_panels, pause_bars, trade_off
+from helpers.figures.checkpoint import file_times, interval_panels, pause_bars
 from helpers.figures.crash import crash_timeline, repeats
 from helpers.figures.display import as_png, show
+from helpers.figures.intervals import folded, tail_curves
 from helpers.figures.latency import distributions, nines, over_time
 from helpers.figures.live import LiveView
 from helpers.figures.phases import tax_bars
@@ -22,6 +23,7 @@ __all__ = [
     "crash_timeline",
     "distributions",
     "file_times",
+    "folded",
     "gantt",
     "interval_panels",
     "nines",
@@ -29,7 +31,7 @@ __all__ = [
     "pause_bars",
     "repeats",
     "show",
+    "tail_curves",
     "tax_bars",
-    "trade_off",
     "u_curve",
 ]

@@ -1,0 +1,57 @@
+"""What pauses do to a percentile: predicted from their length and the interval, and compared with what was measured."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from helpers.errors import LabError
+from helpers.evidence import pauses
+from helpers.ruler.trace import Trace
+
+TAILS = {"p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+
+
+def expected(stops: Sequence[float], interval: float, which: float, calm: float = 0.0) -> float:
+    """The percentile (ms) of a run in which every interval (s) ends with one of these pauses (ms).
+
+    Who is due first in a pause waits for all of it, who is due last for nothing: in a pause of P, the events of its
+    first P - y milliseconds wait for longer than y. So with equal pauses the percentile is P - share x interval, where
+    share is what may be slower (1 % for p99); once that is below what `calm` events take, it is theirs.
+    """
+    if not len(stops):
+        raise LabError("No pause was measured, so nothing can be predicted from it.")
+    longest = np.sort(stops)[::-1]
+    slower = (1 - which / 100) * interval * 1000 * len(longest)  # milliseconds of all intervals
+    levels = (np.cumsum(longest) - slower) / np.arange(1, len(longest) + 1)
+    return max(calm, float(levels.max()))  # a pause that is shorter than the level would only lower it
+
+
+def cliff(stops: Sequence[float], which: float) -> float:
+    """The interval (s) from which on the median of these pauses (ms) is out of a percentile."""
+    return float(np.median(stops)) / 1000 / (1 - which / 100)
+
+
+def lengths(trace: Trace) -> list[float]:
+    """The pauses at a run's boundaries, in milliseconds."""
+    stops = [pause.ms for pause in pauses.at_boundaries(trace)]
+    if not stops:
+        raise LabError(f"{trace.name}: no interval ended while it was measured; measure for longer.")
+    return stops
+
+
+def calm(trace: Trace, which: float) -> float:
+    """A percentile (ms) of the events that no boundary touched: neither in a pause nor right after it."""
+    reach = max(lengths(trace)) / 1000
+    away = pauses.since_boundary(trace, lead=reach) > reach
+    return float(np.percentile(trace.latency[away], which))
+
+
+def predicted(trace: Trace, interval: float, which: float) -> float:
+    """The percentile (ms) that a run's own pauses predict if they came every `interval` seconds."""
+    return expected(lengths(trace), interval, which, calm(trace, which))
+
+
+def miss(trace: Trace, interval: float) -> float:
+    """How far p95, p99 and p99.9 are from what the run's pauses predict at this interval: the worst, in pauses."""
+    errors = [trace.percentile(which) - predicted(trace, interval, which) for which in TAILS.values()]
+    return float(max(map(abs, errors)) / np.median(lengths(trace)))
