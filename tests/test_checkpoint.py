@@ -209,9 +209,12 @@ def test_the_verdict_on_the_tail_fails_if_two_intervals_are_swapped(one, other):
     assert max(tail.miss(SWEEP[one], other), tail.miss(SWEEP[other], one)) > 0.2
 
 
-def test_the_share_of_pauses_falls_with_the_interval():
-    assert pauses.share(SWEEP[5]) == pytest.approx(0.3 / 5, rel=0.02)
-    assert pauses.share(SWEEP[20]) == pytest.approx(0.28 / 20, rel=0.02)
+def test_whoever_is_due_first_in_a_pause_waits_longest():
+    assert tail.slope(SWEEP[5]) == pytest.approx(-1, abs=0.02)
+    late = every(5, 0.3)
+    held = late.latency > 5
+    late.samples["appended"][held] += 2 * (pauses.since_boundary(late, lead=0.1)[held] + 0.1)
+    assert tail.slope(late) == pytest.approx(1, abs=0.1), "if the last waited longest"
 
 
 def test_folded_time_lays_all_intervals_on_top_of_each_other():

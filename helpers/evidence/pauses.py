@@ -62,12 +62,6 @@ def _at_ends(gaps: np.ndarray, ends: dict[int, float]) -> list[Pause]:
     return found
 
 
-def share(trace: Trace) -> float:
-    """The part of the measured time in which a boundary kept the results away, from 0 to 1."""
-    whole = sum(lap["measure_to"] - lap["measure_from"] for lap in trace.rounds)
-    return sum(pause.ms for pause in at_boundaries(trace)) / 1000 / whole
-
-
 def since_boundary(trace: Trace, lead: float = 0.0) -> np.ndarray:
     """Seconds from the last end of a batch to when each event was due: all intervals on top of each other.
 

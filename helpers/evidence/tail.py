@@ -46,6 +46,19 @@ def calm(trace: Trace, which: float) -> float:
     return float(np.percentile(trace.latency[away], which))
 
 
+def slope(trace: Trace) -> float:
+    """How much longer (s) an event waits that is due a second later in a pause: below 0, the first wait longest.
+
+    The median of all boundaries, each by the events that are due in the first nine tenths of its pause.
+    """
+    due, waits = trace.elapsed(), trace.latency / 1000
+    slopes = []
+    for pause in pauses.at_boundaries(trace):
+        inside = (due >= pause.at) & (due < pause.at + 0.9 * pause.ms / 1000)
+        slopes.append(np.polyfit(due[inside], waits[inside], 1)[0] if inside.sum() > 1 else 0.0)
+    return float(np.median(slopes))
+
+
 def predicted(trace: Trace, interval: float, which: float) -> float:
     """The percentile (ms) that a run's own pauses predict if they came every `interval` seconds."""
     return expected(lengths(trace), interval, which, calm(trace, which))
