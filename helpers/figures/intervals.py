@@ -32,7 +32,7 @@ def folded(trace: Trace, interval: float, title: str | None = None) -> Figure:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         ax.set_ylabel("latency (ms)")
         ax.set_xlabel("when the event was due (s from the end of an interval, dashed)")
-        words = f"{len(tail.lengths(trace))} boundaries, one slope: a pause of {stop:,.0f} ms"
+        words = f"{len(tail.lengths(trace))} boundaries, the same slope: a median pause of {stop:,.0f} ms"
         ax.set_title(title or words, pad=10)
     return figure
 

@@ -50,7 +50,7 @@ def tax_bars(
         ax.invert_yaxis()
         ax.grid(False, axis="y")
         ax.set_xlabel("time per batch (ms)")
-        legend(ax, title, inches=WIDTH - 0.6 - 0.12 * max(map(len, names)))
+        legend(ax, title, inches=WIDTH - 0.6 - 0.12 * max(len(line) for name in names for line in name.split("\n")))
     return figure
 
 
