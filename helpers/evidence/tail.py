@@ -11,23 +11,34 @@ from helpers.ruler.trace import Trace
 TAILS = {"p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
 
-def expected(stops: Sequence[float], interval: float, which: float, calm: float = 0.0) -> float:
-    """The percentile (ms) of a run in which every interval (s) ends with one of these pauses (ms).
+def expected(
+    stops: Sequence[float], interval: float, which: float, calm: Sequence[float] | np.ndarray = (0.0,)
+) -> float:
+    """The percentile (ms) of a run in which every interval (s) is followed by one of these pauses (ms).
 
     Who is due first in a pause waits for all of it, who is due last for nothing: in a pause of P, the events of its
-    first P - y milliseconds wait for longer than y. So with equal pauses the percentile is P - share x interval, where
-    share is what may be slower (1 % for p99); once that is below what `calm` events take, it is theirs.
+    first P - y milliseconds wait for longer than y. The others take what `calm` events take (ms). The percentile is
+    the y beyond which the right share of all events is; about P - share x interval, while that is inside the pause.
     """
     if not len(stops):
         raise LabError("No pause was measured, so nothing can be predicted from it.")
-    longest = np.sort(stops)[::-1]
-    slower = (1 - which / 100) * interval * 1000 * len(longest)  # milliseconds of all intervals
-    levels = (np.cumsum(longest) - slower) / np.arange(1, len(longest) + 1)
-    return max(calm, float(levels.max()))  # a pause that is shorter than the level would only lower it
+    long, quiet = np.asarray(stops, float), np.sort(calm)
+    whole = len(long) * interval * 1000 + long.sum()
+
+    def slower(level: float) -> float:
+        """The share of the events that take longer than this."""
+        waiting = np.maximum(0, long - level).sum() / whole
+        return waiting + (1 - long.sum() / whole) * (1 - np.searchsorted(quiet, level, side="right") / len(quiet))
+
+    low, high = 0.0, float(max(long.max(), quiet[-1]))
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slower(middle) > 1 - which / 100 else (low, middle)
+    return high
 
 
 def cliff(stops: Sequence[float], which: float) -> float:
-    """The interval (s) from which on the median of these pauses (ms) is out of a percentile."""
+    """The interval (s) from which on the median of these pauses (ms) is out of a percentile, about."""
     return float(np.median(stops)) / 1000 / (1 - which / 100)
 
 
@@ -39,11 +50,10 @@ def lengths(trace: Trace) -> list[float]:
     return stops
 
 
-def calm(trace: Trace, which: float) -> float:
-    """A percentile (ms) of the events that no boundary touched: neither in a pause nor right after it."""
+def calm(trace: Trace) -> np.ndarray:
+    """The latencies (ms) of the events that no boundary touched: neither in a pause nor right after it."""
     reach = max(lengths(trace)) / 1000
-    away = pauses.since_boundary(trace, lead=reach) > reach
-    return float(np.percentile(trace.latency[away], which))
+    return trace.latency[pauses.since_boundary(trace, lead=reach) > reach]
 
 
 def slope(trace: Trace) -> float:
@@ -61,7 +71,7 @@ def slope(trace: Trace) -> float:
 
 def predicted(trace: Trace, interval: float, which: float) -> float:
     """The percentile (ms) that a run's own pauses predict if they came every `interval` seconds."""
-    return expected(lengths(trace), interval, which, calm(trace, which))
+    return expected(lengths(trace), interval, which, calm(trace))
 
 
 def miss(trace: Trace, interval: float) -> float:

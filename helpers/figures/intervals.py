@@ -44,10 +44,9 @@ def tail_curves(intervals: Sequence[float], traces: Sequence[Trace], title: str 
     with style():
         figure = new_figure("the tail against the interval", HEIGHT + 0.5)
         ax = figure.subplots()
-        drawn: list[float] = []
+        calm, drawn = tail.calm(first), []
         for name, which in tail.TAILS.items():
             colour, marker, line = LOOKS[name]
-            calm = tail.calm(first, which)
             curve = floored(np.array([tail.expected(stops, at, which, calm) for at in x]))
             points = floored(np.array([trace.percentile(which) for trace in traces]))
             own = [tail.predicted(trace, at, which) for at, trace in zip(intervals, traces, strict=True)]
