@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from helpers.errors import LabError
-from helpers.evidence import batches, checkpoint, pauses
+from helpers.evidence import batches, checkpoint, pauses, tail
 from helpers.faults.slow_store import slow_store
-from helpers.figures import as_png, file_times, interval_panels, pause_bars, trade_off
+from helpers.figures import as_png, file_times, folded, interval_panels, pause_bars, tail_curves
 from helpers.ruler.folder import files_of
 from helpers.ruler.load import SAMPLE
 from helpers.ruler.trace import Trace
@@ -171,17 +171,78 @@ def test_joined_rounds_keep_their_own_batches():
     assert batches.starts(both) == pytest.approx([0, 4])
 
 
-def test_the_calmest_stretch_leaves_a_neighbours_burst_out_but_no_boundary():
-    burst = run(12, [(1, 3)], [])
-    assert burst.p99 > 1_000
-    assert pauses.calmest(burst) == pytest.approx(2, abs=0.1)
-    regular = run(12, [(1, 1.3), (6, 6.3), (11, 11.3)], [])
-    assert pauses.calmest(regular) > 200
+# ---- from the pause to the tail
 
 
-def test_a_run_shorter_than_the_stretch_gets_a_sentence():
-    with pytest.raises(LabError, match="measured for less than 6 s"):
-        pauses.calmest(run(5, [], []))
+def every(interval: float, stop: float, times: int = 4) -> Trace:
+    """A run of so many intervals, each followed by a pause of `stop` seconds that contains the end of its batch."""
+    whole = interval + stop
+    ends = [whole * (number + 0.5) for number in range(times)]
+    reports = [report(number, end - whole + 0.01, whole) for number, end in enumerate(ends)]
+    return run(whole * times, [(end - stop / 4, end + stop * 3 / 4) for end in ends], reports)
+
+
+SWEEP = {5: every(5, 0.3), 10: every(10, 0.32), 20: every(20, 0.28)}
+
+
+def test_a_percentile_is_the_pause_less_its_share_of_the_time():
+    assert tail.expected([300], 5, 99) == pytest.approx(300 - 53)  # 1 % of 5 s and of the pause
+    assert tail.expected([300], 5, 99.9) == pytest.approx(300 - 5.3)
+    assert tail.expected([300], 40, 99, calm=[7]) == pytest.approx(7), "beyond the cliff"
+    assert tail.cliff([300, 300, 900], 99) == pytest.approx(30)
+
+
+def test_near_the_cliff_the_tail_of_the_calm_events_shows():
+    calm = [1] * 995 + [200] * 5
+    assert tail.expected([100], 9.9, 99, calm) == pytest.approx(50, abs=1), "half of the slowest 1 % were calm"
+    assert tail.expected([100], 9.9, 99, calm=[1]) == pytest.approx(1, abs=1)
+
+
+def test_unequal_pauses_count_as_far_as_they_are_longer():
+    assert tail.expected([300, 500], 5, 99) == pytest.approx(500 - 108)  # nobody in the shorter one is so slow
+    assert tail.expected([300, 340], 5, 99) == pytest.approx(320 - 53.2)
+    with pytest.raises(LabError, match="No pause"):
+        tail.expected([], 5, 99)
+
+
+@pytest.mark.parametrize("interval", SWEEP)
+def test_the_tail_of_a_made_up_run_is_predicted_from_its_pauses(interval):
+    assert tail.miss(SWEEP[interval], interval) < 0.05
+
+
+def test_the_verdict_on_the_tail_fails_with_the_intervals_swapped():
+    assert max(tail.miss(SWEEP[right], wrong) for right, wrong in ((5, 20), (10, 10), (20, 5))) > 0.4
+    assert tail.miss(SWEEP[20], 10) > 0.2 and tail.miss(SWEEP[10], 20) > 0.2
+
+
+def test_whoever_is_due_first_in_a_pause_waits_longest():
+    assert tail.slope(SWEEP[5]) == pytest.approx(-1, abs=0.02)
+    late = every(5, 0.3)
+    held = late.latency > 5
+    late.samples["appended"][held] += 2 * (pauses.since_boundary(late, lead=0.1)[held] + 0.1)
+    assert tail.slope(late) == pytest.approx(1, abs=0.1), "if the last waited longest"
+
+
+def test_folded_time_lays_all_intervals_on_top_of_each_other():
+    trace = SWEEP[5]
+    since = pauses.since_boundary(trace, lead=1)
+    late = trace.latency > 20
+    assert since[late].min() == pytest.approx(0.3 / -4, abs=0.02) and since[late].max() < 0.3
+    assert np.nanmax(since) < 5 and np.nanmin(since) >= -1
+    assert np.isnan(since[:1_400]).all(), "before the first boundary nobody knows"
+
+
+def test_calm_events_are_those_that_no_boundary_touched():
+    assert tail.calm(SWEEP[5]) == pytest.approx(2, abs=0.01)
+    with pytest.raises(LabError, match="no interval ended"):
+        tail.calm(run(3, [], []))
+
+
+def test_the_bytes_of_an_interval_are_those_of_all_its_tasks():
+    files = [appeared("state", batch, 1) | {"bytes": size} for batch, size in ((0, 900), (1, 10), (1, 20), (2, 50))]
+    assert checkpoint.state_bytes(run(10, [], BATCHES, [*files, appeared("offsets", 1, 1)])) == 40
+    with pytest.raises(LabError, match="no interval after the first"):
+        checkpoint.state_bytes(run(3, [], BATCHES[:1]))
 
 
 # ---- what a boundary costs
@@ -206,9 +267,11 @@ def test_without_a_second_interval_there_is_nothing_to_itemise():
         batches.boundary_cost(run(3, [], [report(0, -6, 7)]), 5)
 
 
-def test_the_worst_replay_is_a_whole_interval():
-    figure = trade_off([5, 60], [run(1, [], []), run(1, [], [])], choice=60)
-    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["5,000", "60,000"]
+def test_a_boundary_is_drawn_in_the_order_in_which_it_happens():
+    phases = {"walCommit": 70, "addBatch": 5_060, "commitOffsets": 50, "queryPlanning": 30}
+    drawn = pause_bars(["run"], [run(12, [], [report(0, -9, 9), report(1, 0, 5.22, **phases)])], interval=5)
+    names = [text.get_text() for text in drawn.axes[0].get_legend().get_texts()]
+    assert names == ["addBatch", "walCommit", "commitOffsets", "other", "queryPlanning"]
 
 
 # ---- figures and the slow store's door
@@ -219,13 +282,9 @@ def test_figures_are_drawn_for_any_number_of_runs(rows):
     files = [appeared("offsets", 1, 0.1), appeared("commits", 1, 1.9), appeared("state", 2, 5.9)]
     traces = [run(10, [(1.9, 2.1)], BATCHES, files) for _ in range(rows)]
     drawn = [interval_panels(traces), file_times(traces), pause_bars(["run"] * rows, traces, interval=1)]
-    for figure in [*drawn, trade_off(range(1, rows + 1), traces, choice=1)]:
+    drawn += [folded(traces[0], interval=2), tail_curves(range(1, rows + 1), traces)]
+    for figure in drawn:
         assert as_png(figure, dpi=30).startswith(b"\x89PNG")
-
-
-def test_an_interval_that_was_not_measured_cannot_be_chosen():
-    with pytest.raises(LabError, match=r"7 s was not measured: choose one of 5, 60"):
-        trade_off([5, 60], [run(1, [], []), run(1, [], [])], choice=7)
 
 
 @pytest.mark.parametrize("delay", [-1, 5_001, 1.5, "long"])

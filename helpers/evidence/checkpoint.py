@@ -67,3 +67,15 @@ def written(trace: Trace, kind: str) -> list[Written]:
 def typical_share(trace: Trace, kind: str) -> float:
     """Where in a batch a file of this kind appears: 0 at the start of the median batch, 1 at its end."""
     return float(np.median([file.share for file in written(trace, kind)]))
+
+
+def state_bytes(trace: Trace) -> float:
+    """What the median interval wrote to `state/`, all tasks together. The first interval is skipped."""
+    totals: list[int] = []
+    for lap in trace.rounds:
+        files = [file for file in lap.get("checkpoint", []) if file["kind"] == "state"]
+        for batch in batches.of_round(lap, skip=1):
+            totals.append(sum(file["bytes"] for file in files if file["batch"] == batch.number))
+    if not totals:
+        raise LabError(f"{trace.name}: no interval after the first ended while it was measured.")
+    return float(np.median(totals))

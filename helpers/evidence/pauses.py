@@ -62,14 +62,16 @@ def _at_ends(gaps: np.ndarray, ends: dict[int, float]) -> list[Pause]:
     return found
 
 
-def calmest(trace: Trace, seconds: float = 6.0, which: float = 99, step: float = 0.5) -> float:
-    """A percentile (ms) in the calmest stretch of a run: a busy neighbour can make others worse, but not this one.
+def since_boundary(trace: Trace, lead: float = 0.0) -> np.ndarray:
+    """Seconds from the last end of a batch to when each event was due: all intervals on top of each other.
 
-    Choose `seconds` longer than the interval, and no stretch is without its boundary.
+    Who was due up to `lead` seconds before the next end belongs to that one, and is below 0. NaN before the first.
     """
-    elapsed, latency = trace.elapsed(), trace.latency
-    last = sum(lap["measure_to"] - lap["measure_from"] for lap in trace.rounds) - seconds
-    if last < 0 or not len(latency):
-        raise LabError(f"{trace.name}: it was measured for less than {seconds:g} s, so there is no such stretch.")
-    stretches = [latency[(elapsed >= at) & (elapsed < at + seconds)] for at in np.arange(0, last + 1e-9, step)]
-    return float(min(np.percentile(stretch, which) for stretch in stretches if len(stretch)))
+    since = np.full(len(trace.samples), np.nan)
+    for lap in trace.rounds:
+        due = trace.samples["due"]
+        ends = np.array([batch.end for batch in batches.of_round(lap)])
+        last = np.searchsorted(ends, due + lead, side="right") - 1
+        known = (due >= lap["measure_from"]) & (due < lap["measure_to"]) & (last >= 0)
+        since[known] = due[known] - ends[last[known]]
+    return since

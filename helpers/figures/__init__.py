@@ -4,9 +4,10 @@ Each function takes what was measured and returns a matplotlib Figure. `show(fig
 `as_png(figure)` into a file. What is called Live… changes while a run goes on: give it to `measure` as its watch.
 """
 
-from helpers.figures.checkpoint import file_times, interval_panels, pause_bars, trade_off
+from helpers.figures.checkpoint import file_times, interval_panels, pause_bars
 from helpers.figures.crash import crash_timeline, repeats
 from helpers.figures.display import as_png, show
+from helpers.figures.intervals import folded, tail_curves
 from helpers.figures.ladder import ladder
 from helpers.figures.latency import distributions, nines, over_time, staircase
 from helpers.figures.live import LiveView
@@ -25,6 +26,7 @@ __all__ = [
     "crash_timeline",
     "distributions",
     "file_times",
+    "folded",
     "gantt",
     "interval_panels",
     "ladder",
@@ -34,7 +36,7 @@ __all__ = [
     "repeats",
     "show",
     "staircase",
+    "tail_curves",
     "tax_bars",
-    "trade_off",
     "u_curve",
 ]

@@ -1,14 +1,13 @@
-"""Figures of lesson 04: pauses at boundaries, files within a batch, tail latency against replay."""
+"""Figures of lesson 04: pauses at boundaries, files within a batch, what a boundary costs."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 
-from helpers.errors import LabError
 from helpers.evidence import batches, checkpoint, pauses
-from helpers.figures.axes import limits, log_ms, measured_seconds, plain, some_of
+from helpers.figures.axes import limits, log_ms, measured_seconds, some_of
 from helpers.figures.looks import look_of
 from helpers.figures.phases import tax_bars
 from helpers.figures.style import INK, legend, new_figure, style
@@ -17,7 +16,7 @@ from helpers.ruler.tally import floored
 from helpers.ruler.trace import Trace
 
 FILES = {"offsets": ("#E69F00", "o"), "state": ("#009E73", "^"), "commits": ("#CC79A7", "D")}
-CHOSEN = "#D55E00"
+AT_A_BOUNDARY = ("addBatch", "walCommit", "commitOffsets", "other", "latestOffset", "getBatch", "queryPlanning")
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9}  # behind words that data may cross
 
 
@@ -74,36 +73,7 @@ def file_times(traces: Sequence[Trace], title: str = "When the checkpoint's file
 def pause_bars(
     names: Sequence[str], traces: Sequence[Trace], interval: float, title: str = "What a boundary costs"
 ) -> Figure:
-    """What an interval takes beyond itself, by phase; under each name the pause that the ruler saw."""
+    """What an interval takes beyond itself, in the order of a boundary; under each name the pause as seen."""
     seen = [np.median([stop.ms for stop in pauses.at_boundaries(trace)] or [0]) for trace in traces]
     labels = [f"{name}\n(no result for {pause:,.0f} ms)" for name, pause in zip(names, seen, strict=True)]
-    return tax_bars(labels, [batches.boundary_cost(trace, interval) for trace in traces], title)
-
-
-def trade_off(
-    intervals: Sequence[int], traces: Sequence[Trace], choice: int, title: str = "Tail latency against replay"
-) -> Figure:
-    """p99 over the events that a crash repeats in the worst case, one point per interval; yours is ringed."""
-    if choice not in intervals:
-        raise LabError(f"{choice!r} s was not measured: choose one of {', '.join(map(str, intervals))}.")
-    with style():
-        figure = new_figure("tail latency against replay", 5.0)
-        ax = figure.subplots()
-        look = look_of(traces[0])
-        x = np.array([at * trace.meta["load"]["rate"] for at, trace in zip(intervals, traces, strict=True)])
-        y = floored(np.array([trace.p99 for trace in traces]))
-        ax.plot(x, y, color=look.colour, marker="o", markersize=10, label="p99 of one run per interval")
-        for at, here, value in zip(intervals, x, y, strict=True):
-            words = f"{at} s: {ms(value)} ms"
-            ax.annotate(words, (here, value), (14, 7), textcoords="offset points", ha="left", va="bottom", bbox=PAPER)
-        mine = list(intervals).index(choice)
-        ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": CHOSEN, "markeredgewidth": 3}
-        ax.plot(x[mine], y[mine], "o", label=f"your choice: {choice} s", **ring)
-        ax.set_xscale("log")
-        ax.set_xlim(x.min() / 1.6, x.max() * 2.4)
-        ax.set_xticks(x, [plain(value) for value in x])
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xlabel("events replayed in the worst case (rate × interval, log scale)")
-        log_ms(ax, "y", y.min() / 2, y.max() * 3, label="p99 latency (ms, log scale)")
-        legend(ax, title)
-    return figure
+    return tax_bars(labels, [batches.boundary_cost(trace, interval) for trace in traces], title, AT_A_BOUNDARY)

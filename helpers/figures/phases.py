@@ -22,15 +22,18 @@ PHASES = {  # in the order in which a micro-batch goes through them
 
 
 def tax_bars(
-    names: Sequence[str], parts: Sequence[dict[str, float]], title: str = "Where a batch spends its time"
+    names: Sequence[str],
+    parts: Sequence[dict[str, float]],
+    title: str = "Where a batch spends its time",
+    order: Sequence[str] = tuple(PHASES),
 ) -> Figure:
-    """One stacked bar per name: the milliseconds of a batch, by phase of Spark's `durationMs`.
+    """One stacked bar per name: the milliseconds of a batch, by phase of Spark's `durationMs`, in this order.
 
     What `triggerExecution`, the whole, has beyond the named phases is shown as "other".
     """
     rows = [itemised(part) for part in parts]
     whole = max([sum(row.values()) for row in rows] + [1e-9])
-    used = [phase for phase in PHASES if any(row[phase] > 0 for row in rows)] or ["other"]
+    used = [phase for phase in order if any(row[phase] > 0 for row in rows)] or ["other"]
     with style():
         figure = new_figure("where a batch spends its time", max(3.0, 1.9 + 0.75 * len(names)))
         ax = figure.subplots()
@@ -47,7 +50,7 @@ def tax_bars(
         ax.invert_yaxis()
         ax.grid(False, axis="y")
         ax.set_xlabel("time per batch (ms)")
-        legend(ax, title, inches=WIDTH - 0.6 - 0.12 * max(map(len, names)))
+        legend(ax, title, inches=WIDTH - 0.6 - 0.12 * max(len(line) for name in names for line in name.split("\n")))
     return figure
 
 
