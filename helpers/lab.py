@@ -12,6 +12,7 @@ from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError, first_line
 from helpers.evidence import refusal, stages
 from helpers.evidence.refusal import Refusal
+from helpers.faults.once import Outcome, strike
 from helpers.faults.pipeline import Pipeline
 from helpers.faults.victim import SparkQuery, Understudy
 from helpers.figures.live import LiveView
@@ -104,6 +105,10 @@ class Lab:
         self._close_pipeline()
         self._pipeline = Pipeline(self.kafka, query, self._understudy, **settings)
         return self._pipeline
+
+    def fault(self, query: SparkQuery, trigger: dict[str, str], after: float, **settings: int) -> Outcome:
+        """What one task that fails once does to your query, which runs in the lab's own Spark: see `faults.once`."""
+        return strike(self.spark, self.pipeline(query, **settings), query, trigger, after)
 
     def set(self, name: str, value: object) -> None:
         """Change a setting of the running Spark that it reads when a query starts (most are read only once)."""

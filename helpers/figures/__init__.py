@@ -5,7 +5,7 @@ Each function takes what was measured and returns a matplotlib Figure. `show(fig
 """
 
 from helpers.figures.checkpoint import file_times, interval_panels, pause_bars, trade_off
-from helpers.figures.crash import crash_timeline, repeats
+from helpers.figures.crash import crash_timeline, outage_timeline, repeats
 from helpers.figures.display import as_png, show
 from helpers.figures.latency import distributions, nines, over_time
 from helpers.figures.live import LiveView
@@ -25,6 +25,7 @@ __all__ = [
     "gantt",
     "interval_panels",
     "nines",
+    "outage_timeline",
     "over_time",
     "pause_bars",
     "repeats",
