@@ -157,7 +157,7 @@ def waiting(tmp_path):
     pipeline = Pipeline.__new__(Pipeline)
     pipeline.route = SimpleNamespace(checkpoint=checkpoint(tmp_path, {0: 100}, {}))
     pipeline.rows, pipeline._ledger, pipeline.sent_at = [Row("k", "1", time.time() + 60, False)], Ledger(), []
-    pipeline._live, pipeline._fault, pipeline._victim = 0.0, "", None
+    pipeline._live, pipeline._fault, pipeline._victim, pipeline._yours = 0.0, "", None, None
     return pipeline
 
 
@@ -461,7 +461,7 @@ def spark():
 def test_a_query_outlives_its_brokers_restart(each_kafka, spark, understudy):
     flow = Pipeline(each_kafka, forward(), understudy)
     query = forward()(spark, flow.route).trigger(**REAL).start()
-    flow.feed()
+    flow.feed(query)
     bootstrap, before = each_kafka.bootstrap, flow.sent
     assert each_kafka.restart() > 0
     assert each_kafka.bootstrap == bootstrap

@@ -16,6 +16,7 @@ from helpers.faults.pipeline import Pipeline
 from helpers.faults.victim import SparkQuery
 
 NAME = "lab.fault"  # a property of the JVM: whoever reads it first takes it away
+PLANTED = "planted"
 STRUCK_SECONDS = 30
 SETTLED_SECONDS = 60
 SEEN_SECONDS = 1.5  # Spark's page is that much behind
@@ -33,14 +34,14 @@ class Outcome:
 
 def breaks_once() -> Column:
     """True for one row after `plant`, then never again."""
-    return F.expr(f"reflect('java.lang.System', 'clearProperty', '{NAME}')").isNotNull()
+    return F.expr(f"reflect('java.lang.System', 'clearProperty', '{NAME}')") == PLANTED  # without it: the word "null"
 
 
 def plant(spark: SparkSession) -> None:
     """The next row that meets `breaks_once` in this Spark is the unlucky one."""
     if not spark.sparkContext.master.startswith("local["):
         raise LabError("The fault lives in one JVM: it needs Spark in local mode. Unset LAB_SPARK_MASTER.")
-    spark._jvm.java.lang.System.setProperty(NAME, "planted")
+    spark._jvm.java.lang.System.setProperty(NAME, PLANTED)
 
 
 def strike(
@@ -50,7 +51,7 @@ def strike(
     known = stages.newest(spark)
     running = query(spark, pipeline.route).trigger(**trigger).start()
     try:
-        pipeline.feed()
+        pipeline.feed(running)
         pipeline.wait_for_checkpoint(after)
         plant(spark)
         _until(lambda: spark._jvm.java.lang.System.getProperty(NAME) is None, STRUCK_SECONDS, "no row met the fault")

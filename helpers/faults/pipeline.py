@@ -15,9 +15,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql.streaming import StreamingQuery
 
 from helpers.engines.kafka import QUIET, Kafka
-from helpers.errors import LabError, first_line
+from helpers.errors import LabError, explain, first_line
 from helpers.evidence.checkpoint import Checkpoint, last_checkpoint
 from helpers.evidence.crashes import Crash, Row, measured, uncovered
 from helpers.faults.victim import SparkQuery, Understudy, Victim
@@ -51,6 +52,7 @@ class Pipeline:
         self.rows: list[Row] = []
         self._query, self._understudy = query, understudy
         self._victim: Victim | None = None
+        self._yours: StreamingQuery | None = None
         self._trigger: dict[str, str] = {}
         self._live = 0.0  # since when the running query keeps up
         self._kills: list[tuple[Crash, int]] = []  # and how many rows there were
@@ -99,10 +101,12 @@ class Pipeline:
             return str(said)
         return ""
 
-    def feed(self) -> None:
-        """Begin to send, and wait until results come: for a query that you started yourself."""
+    def feed(self, query: StreamingQuery) -> None:
+        """Begin to send, and wait until results come from a query that you started yourself."""
+        self._yours = query
         self._sending.set()
         self.catch_up()
+        self._yours = None  # from here on it may end
 
     def catch_up(self) -> None:
         """Wait until all that was sent by now has come out, and then all that was sent meanwhile."""
@@ -203,6 +207,8 @@ class Pipeline:
 
     def _check_query(self) -> None:
         """Raise, and end what is left of it, if the query died by itself."""
+        if self._yours is not None and not self._yours.isActive:
+            raise LabError(explain(self._yours.exception()))
         try:
             if self._victim is not None:
                 self._victim.check()
