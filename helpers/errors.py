@@ -31,7 +31,10 @@ EXPLANATIONS = {
     ),
     "STREAMING_REAL_TIME_MODE.CHECKPOINT_FORMAT_V1_NOT_SUPPORTED": (
         "Spark refuses the checkpoint folder",
-        "It was written by a micro-batch query in the older format. Give the Real-Time query a folder of its own.",
+        "It was written by a micro-batch query in format 1. Two ways on: let micro-batch queries write format 2 from "
+        "their first batch (spark.sql.streaming.stateStore.checkpointFormatVersion=2, with state also RocksDB); or "
+        "give the Real-Time query a fresh folder and, as startingOffsets, the old one's last committed offsets "
+        "(starting_offsets(folder)). The second loses no event, but the state: counts start anew.",
     ),
     "INVALID_STREAMING_REAL_TIME_MODE_TRIGGER_INTERVAL": (
         "Spark refuses the interval",

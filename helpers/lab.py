@@ -15,6 +15,7 @@ from helpers.evidence import refusal, stages
 from helpers.evidence.neighbours import Beside, beside
 from helpers.evidence.partitions import Coverage, cover
 from helpers.evidence.refusal import Refusal
+from helpers.faults.once import Outcome, strike
 from helpers.faults.pipeline import Pipeline
 from helpers.faults.victim import SparkQuery, Understudy
 from helpers.figures.live import LiveView
@@ -116,6 +117,10 @@ class Lab:
         self._close_pipeline()
         self._pipeline = Pipeline(self.kafka, query, self._understudy, **settings)
         return self._pipeline
+
+    def fault(self, query: SparkQuery, trigger: dict[str, str], after: float, **settings: int) -> Outcome:
+        """What one task that fails once does to your query, which runs in the lab's own Spark: see `faults.once`."""
+        return strike(self.spark, self.pipeline(query, **settings), query, trigger, after)
 
     def set(self, name: str, value: object) -> None:
         """Change a setting of the running Spark that it reads when a query starts (most are read only once)."""

@@ -24,6 +24,12 @@ def test_every_condition_is_recognised_wherever_it_stands(condition):
     assert said == f"{what}: [{condition}] Spark's words. {remedy}"
 
 
+def test_the_old_checkpoints_explanation_names_both_ways_on():
+    said = explain(RuntimeError("[STREAMING_REAL_TIME_MODE.CHECKPOINT_FORMAT_V1_NOT_SUPPORTED] Use a fresh one."))
+    assert said.index("Use a fresh one.") < said.index("checkpointFormatVersion=2") < said.index("startingOffsets")
+    assert "counts start anew" in said
+
+
 def test_what_is_not_known_is_quoted_in_one_line():
     assert explain(RuntimeError("Disk on fire\n  at org.apache")) == "Spark stopped the query: Disk on fire"
     assert "ended by itself" in explain(None)

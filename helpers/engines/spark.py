@@ -43,8 +43,10 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
 """
 
 
-def start_spark(slots: int = SLOTS, **conf: object) -> SparkSession:
+def start_spark(slots: int = SLOTS, attempts: int = 1, **conf: object) -> SparkSession:
     """A Spark session with `slots` task slots; any Spark setting as `**{"spark.some.setting": value}`.
+
+    A task may be tried `attempts` times: once is the default of local mode, a cluster tries four times.
 
     A slot is a thread: more slots than cores is fine. LAB_SPARK_MASTER runs it on another master, with that
     master's slots: `spark.sparkContext.defaultParallelism` says how many there are.
@@ -55,7 +57,7 @@ def start_spark(slots: int = SLOTS, **conf: object) -> SparkSession:
     stop_spark()  # a second start in one kernel replaces the first, alive or dead
     folder = run_dir() / f"spark-{uuid4().hex[:8]}"
     folder.mkdir()
-    settings = _settings(slots, folder)
+    settings = _settings(slots, attempts, folder)
     for key, value in conf.items():
         added = key == JAVA_OPTIONS  # ours carry the log file's place: yours join them
         settings[key] = f"{settings[key]} {value}" if added else str(value)
@@ -123,13 +125,14 @@ def jvm_pid() -> int:
     return SparkContext._gateway.proc.pid
 
 
-def _settings(slots: int, folder: Path) -> dict[str, str]:
+def _settings(slots: int, attempts: int, folder: Path) -> dict[str, str]:
     log = folder / "spark.log"
     log4j = folder / "log4j2.properties"
     log4j.write_text(LOG4J.format(log=log))
     return {
         "spark.app.name": "microbatch-to-milliseconds",
-        "spark.master": given("LAB_SPARK_MASTER") or f"local[{slots}]",
+        "spark.master": given("LAB_SPARK_MASTER")
+        or (f"local[{slots}]" if attempts == 1 else f"local[{slots},{attempts}]"),
         "spark.jars": ",".join(map(str, connector_jars())),
         "spark.driver.memory": SPARK_HEAP,
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{log4j} -XX:-UsePerfData -XX:+UseParallelGC",

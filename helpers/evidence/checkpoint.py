@@ -5,6 +5,7 @@ batch and task one in `state/`. `ruler.folder` notes them in the trace before it
 """
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,14 +29,46 @@ class Checkpoint:
 
 def last_checkpoint(folder: str | Path) -> Checkpoint | None:
     """The newest batch in commits/, with its end offset from offsets/. None if no interval has ended yet."""
-    done = [int(file.name) for file in (Path(folder) / "commits").glob("*") if file.name.isdecimal()]
-    if not done:
+    batch = _committed(folder)
+    if batch is None:
         return None
-    batch = max(done)
-    last_line = (Path(folder) / "offsets" / str(batch)).read_text().splitlines()[-1]
-    ends = json.loads(last_line)  # {"topic": {"partition": offset}}
+    ends = json.loads(_sources(folder, batch)[-1])  # {"topic": {"partition": offset}}
     end = sum(offset for partitions in ends.values() for offset in partitions.values())
     return Checkpoint(batch, (Path(folder) / "commits" / str(batch)).stat().st_mtime, end)
+
+
+def starting_offsets(folder: str | Path, source: int = 0) -> str:
+    """Where a query with another checkpoint has to begin to go on after this one: its option `startingOffsets`.
+
+    That is the end of the newest *committed* batch, of its first source or another one, in the connector's form.
+    """
+    folder = Path(folder)
+    if not (folder / "offsets").is_dir():
+        raise LabError(f"{folder.name}: this is no checkpoint folder, it has no offsets/. Give a query's own folder.")
+    batch = _committed(folder)
+    if batch is None:
+        raise LabError(
+            f"{folder.name}: no batch of this query was ever committed. There is nothing to go on from: begin with "
+            'startingOffsets="earliest".'
+        )
+    sources = _sources(folder, batch)
+    if not 0 <= source < len(sources):
+        raise LabError(f"source={source}: this query has {len(sources)}, counted from 0.")
+    if not sources[source].startswith("{"):
+        raise LabError(f"Source {source} of this query had read nothing by its last commit: begin with earliest.")
+    return sources[source]
+
+
+def _committed(folder: str | Path) -> int | None:
+    """The newest batch in commits/."""
+    done = [int(file.name) for file in (Path(folder) / "commits").glob("*") if file.name.isdecimal()]
+    return max(done, default=None)
+
+
+def _sources(folder: str | Path, batch: int) -> list[str]:
+    """What offsets/ says of a batch, one line per source (newer logs put its name before it)."""
+    lines = (Path(folder) / "offsets" / str(batch)).read_text().splitlines()[2:]
+    return [re.sub(r"^\w+:(?=[{-])", "", line) for line in lines]
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,21 @@ and what came twice can be counted.
 """
 
 import json
+import shutil
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql.streaming import StreamingQuery
 
 from helpers.engines.kafka import QUIET, Kafka
-from helpers.errors import LabError, first_line
+from helpers.errors import LabError, explain, first_line
 from helpers.evidence.checkpoint import Checkpoint, last_checkpoint
-from helpers.evidence.crashes import Crash, Row, measured
+from helpers.evidence.crashes import Crash, Row, measured, uncovered
 from helpers.faults.victim import SparkQuery, Understudy, Victim
 from helpers.ruler.ledger import Ledger
 from helpers.ruler.route import fresh_route
@@ -49,6 +52,7 @@ class Pipeline:
         self.rows: list[Row] = []
         self._query, self._understudy = query, understudy
         self._victim: Victim | None = None
+        self._yours: StreamingQuery | None = None
         self._trigger: dict[str, str] = {}
         self._live = 0.0  # since when the running query keeps up
         self._kills: list[tuple[Crash, int]] = []  # and how many rows there were
@@ -80,10 +84,29 @@ class Pipeline:
         if catch_up:
             self.catch_up()
 
-    def feed(self) -> None:
-        """Begin to send, and wait until results come: for a query that you started yourself."""
+    def redeploy(self, query: SparkQuery) -> None:
+        """From the next start on run this query, with a fresh checkpoint folder: the old one is left alone."""
+        if self._victim is not None:
+            raise LabError("The old query still runs: stop() it first.")
+        self._query = query
+        fresh = f"{self.route.checkpoint}-next"
+        self.route = replace(self.route, checkpoint=fresh)
+        self._open.callback(shutil.rmtree, fresh, ignore_errors=True)
+
+    def refusal(self, trigger: dict[str, str]) -> str:
+        """What Spark says against going on from this checkpoint under this trigger; empty if the query runs."""
+        try:
+            self.start(trigger)
+        except LabError as said:
+            return str(said)
+        return ""
+
+    def feed(self, query: StreamingQuery) -> None:
+        """Begin to send, and wait until results come from a query that you started yourself."""
+        self._yours = query
         self._sending.set()
         self.catch_up()
+        self._yours = None  # from here on it may end
 
     def catch_up(self) -> None:
         """Wait until all that was sent by now has come out, and then all that was sent meanwhile."""
@@ -94,17 +117,30 @@ class Pipeline:
 
     def kill(self, after: float | None = None) -> Crash:
         """kill -9: this instant, or when a checkpoint is `after` seconds old and rows have come out since."""
-        if self._victim is None:
-            raise LabError("No query runs: start it first.")
-        if after is not None:
-            self._wait_for_checkpoint(after)
-        at, records = time.time(), self.records
-        self._end_query()
-        last = last_checkpoint(self.route.checkpoint) or Checkpoint(-1, self._live, 0)  # nobody writes there any more
-        crash = Crash(self._trigger, at, at - last.at, last.end, records - last.end)
-        self._read_to_the_end()
-        self._kills.append((crash, len(self.rows)))
-        return crash
+        return self._end("kill -9", Victim.kill, after)
+
+    def stop(self, after: float | None = None) -> Crash:
+        """query.stop(), as a deploy does, at the moment that `kill` would choose. Recorded like a crash."""
+        return self._end("stop()", Victim.stop, after)
+
+    def wait_for_checkpoint(self, after: float) -> None:
+        """Until a checkpoint has been completed since the query keeps up, the newest is `after` seconds old, and
+        (unless `after` is 0) rows have come out since: in micro-batch they come just before the next commit.
+
+        On a fast machine no micro-batch's checkpoint gets that old: then rows are enough.
+        """
+        begun = last_checkpoint(self.route.checkpoint)
+
+        def old_enough() -> bool:
+            last = last_checkpoint(self.route.checkpoint)
+            if last is None or last.at <= self._live:
+                return False
+            in_vain = begun is not None and last.batch - begun.batch >= MANY_BATCHES
+            if time.time() - last.at < after and not in_vain:
+                return False
+            return after == 0 or self.rows[-1].at > last.at + READ_LAG
+
+        self._wait(old_enough, CHECKPOINT_SECONDS + after, "no checkpoint was completed", 0.005)
 
     def finish(self) -> None:
         """Send no more, wait until everything has come out and a moment longer, end the query."""
@@ -146,6 +182,21 @@ class Pipeline:
 
     # -- inside
 
+    def _end(self, how: str, end: Callable[[Victim], None], after: float | None) -> Crash:
+        if self._victim is None:
+            raise LabError("No query runs: start it first.")
+        if after is not None:
+            self.wait_for_checkpoint(after)
+        at, records = time.time(), self.records
+        victim, self._victim = self._victim, None
+        end(victim)
+        last = last_checkpoint(self.route.checkpoint) or Checkpoint(-1, self._live, 0)  # nobody writes there any more
+        crash = Crash(self._trigger, at, max(0.0, at - last.at), last.end, records - last.end, how=how)
+        self._read_to_the_end()
+        crash = replace(crash, uncovered=uncovered(self.rows, last.end))
+        self._kills.append((crash, len(self.rows)))
+        return crash
+
     def _key(self, event: int) -> str:
         return f"k{event * 7919 % self.keys}"
 
@@ -156,31 +207,14 @@ class Pipeline:
 
     def _check_query(self) -> None:
         """Raise, and end what is left of it, if the query died by itself."""
+        if self._yours is not None and not self._yours.isActive:
+            raise LabError(explain(self._yours.exception()))
         try:
             if self._victim is not None:
                 self._victim.check()
         except LabError:
             self._end_query()
             raise
-
-    def _wait_for_checkpoint(self, after: float) -> None:
-        """Until a checkpoint has been completed since the query keeps up, the newest is `after` seconds old, and
-        (unless `after` is 0) rows have come out since: in micro-batch they come just before the next commit.
-
-        On a fast machine no micro-batch's checkpoint gets that old: then rows are enough.
-        """
-        begun = last_checkpoint(self.route.checkpoint)
-
-        def old_enough() -> bool:
-            last = last_checkpoint(self.route.checkpoint)
-            if last is None or last.at <= self._live:
-                return False
-            in_vain = begun is not None and last.batch - begun.batch >= MANY_BATCHES
-            if time.time() - last.at < after and not in_vain:
-                return False
-            return after == 0 or self.rows[-1].at > last.at + READ_LAG
-
-        self._wait(old_enough, CHECKPOINT_SECONDS + after, "no checkpoint was completed", 0.005)
 
     def _read_to_the_end(self) -> None:
         """Until every row that is in the results topic has been read."""

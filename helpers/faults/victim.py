@@ -27,6 +27,7 @@ from helpers.settings import ROOT, SLOTS
 
 READY_SECONDS = 120
 START_SECONDS = 60
+STOP_SECONDS = 60
 
 SparkQuery = Callable[[SparkSession, Route], DataStreamWriter]
 
@@ -77,6 +78,15 @@ class Victim:
                 raise LabError(self._frames["error"]["text"])
             if self._ended:
                 raise LabError(f"The query's process ended by itself. It said:\n{self._last_words()}")
+
+    def stop(self) -> None:
+        """query.stop(), as a deploy does, and wait for it; then the process is ended."""
+        try:
+            self._process.stdin.write(b"stop\n")
+            self._process.stdin.flush()
+            self._wait_for("stopped", STOP_SECONDS)
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """SIGKILL, to the Python process and to its JVM, at once: no clean-up, no last commit. Safe to call twice."""

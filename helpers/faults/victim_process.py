@@ -1,13 +1,15 @@
 """The victim's own process: `python -m helpers.faults.victim_process SLOTS`, started by `helpers.faults.victim.Victim`.
 
 It starts a Spark, waits on stdin for a query, runs it, and ends when its parent does. It answers on
-stdout with JSON lines: "ready" (with its JVM's process id), "started", or "error" with a sentence.
+stdout with JSON lines: "ready" (with its JVM's process id), "started", "stopped" after it was asked to stop the
+query, or "error" with a sentence.
 """
 
 import json
 import os
 import sys
 import threading
+from typing import Any
 
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
@@ -17,7 +19,7 @@ from helpers.engines.spark import JAVA_OPTIONS, jvm_pid, start_spark
 from helpers.errors import LabError, explain, first_line
 from helpers.ruler.route import Route
 
-SMALL = {  # it lives for seconds: a quick start matters more than the last optimisation
+SMALL: dict[str, Any] = {  # it lives for seconds: a quick start matters more than the last optimisation
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1",
@@ -43,8 +45,11 @@ def start_query(spark, order: dict, parcel: bytes) -> StreamingQuery:
         ) from problem
 
 
-def die_with_parent() -> None:
-    sys.stdin.buffer.read()
+def obey(query: StreamingQuery, stopped: threading.Event) -> None:
+    """Stop the query in good order when the parent says so; end when the parent does."""
+    for _ in sys.stdin.buffer:  # the only word there is
+        stopped.set()
+        query.stop()
     os._exit(1)
 
 
@@ -63,9 +68,14 @@ def main() -> None:
         if order is None:
             return
         query = start_query(spark, order, sys.stdin.buffer.read(order["bytes"]))
-        threading.Thread(target=die_with_parent, daemon=True).start()
+        stopped = threading.Event()
+        obeying = threading.Thread(target=obey, args=(query, stopped), daemon=True)
+        obeying.start()
         say("started")
         query.awaitTermination()
+        if stopped.is_set():
+            say("stopped")
+            obeying.join()  # whoever asked for it ends this process, too
         say("error", text=explain(None))
     except PySparkException as problem:
         say("error", text=explain(problem))

@@ -5,7 +5,7 @@ Each function takes what was measured and returns a matplotlib Figure. `show(fig
 """
 
 from helpers.figures.checkpoint import file_times, interval_panels, pause_bars
-from helpers.figures.crash import crash_timeline, repeats
+from helpers.figures.crash import crash_timeline, outage_timeline, repeats
 from helpers.figures.display import as_png, show
 from helpers.figures.intervals import folded, tail_curves
 from helpers.figures.ladder import ladder
@@ -31,6 +31,7 @@ __all__ = [
     "interval_panels",
     "ladder",
     "nines",
+    "outage_timeline",
     "over_time",
     "pause_bars",
     "repeats",
