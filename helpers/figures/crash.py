@@ -92,7 +92,8 @@ def _away(ax: Axes, seconds: float, who: str) -> None:
 
 
 def _finish(ax: Axes, until: float, time: str, title: str) -> None:
-    ax.set_xlim(-BEFORE, until)
+    first = min(ax.lines[0].get_xdata(), default=-BEFORE)  # of what was sent
+    ax.set_xlim(max(-BEFORE, first - 0.5), until)
     ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
     ax.yaxis.set_major_formatter(FuncFormatter(plain))
     ax.set_xlabel(time)
