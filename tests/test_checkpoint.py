@@ -223,6 +223,14 @@ def test_whoever_is_due_first_in_a_pause_waits_longest():
     assert tail.slope(late) == pytest.approx(1, abs=0.1), "if the last waited longest"
 
 
+def test_a_pause_is_as_long_as_its_first_victim_waited_whichever_task_it_met():
+    trace = every(5, 0.3)
+    second = (np.arange(len(trace.samples)) % 2 == 1) & (trace.latency > 5)
+    trace.samples["appended"][second] += 0.06  # every other event belongs to a task that starts again later
+    assert [pause.ms for pause in pauses.at_boundaries(trace)] == pytest.approx([300] * 4, abs=3)
+    assert tail.lengths(trace) == pytest.approx([360] * 4, abs=3)
+
+
 def test_folded_time_lays_all_intervals_on_top_of_each_other():
     trace = SWEEP[5]
     since = pauses.since_boundary(trace, lead=1)

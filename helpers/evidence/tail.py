@@ -43,8 +43,14 @@ def cliff(stops: Sequence[float], which: float) -> float:
 
 
 def lengths(trace: Trace) -> list[float]:
-    """The pauses at a run's boundaries, in milliseconds."""
-    stops = [pause.ms for pause in pauses.at_boundaries(trace)]
+    """The pauses at a run's boundaries (ms), each as long as its first victim waited.
+
+    That is a little more than the gap between two results: of several tasks each stops and starts in its own moment.
+    """
+    due, stops = trace.elapsed(), []
+    for pause in pauses.at_boundaries(trace):
+        near = np.abs(due - pause.at) < pause.ms / 1000
+        stops.append(float(max(pause.ms, trace.latency[near].max(initial=0.0))))
     if not stops:
         raise LabError(f"{trace.name}: no interval ended while it was measured; measure for longer.")
     return stops
