@@ -82,7 +82,7 @@ class Picture:
             self.shapes.set_yticks([])
             self.shapes.set_ylabel("")
             self.shapes.spines["left"].set_visible(False)
-            log_ms(self.times, "y", LOW, self.top)
+            log_ms(self.times, "y", LOW, 8 * self.top)  # above the data is room for the legend
             for number, name in enumerate(names):
                 height = top - pitch * (number + (0.5 if brief else 0.75))
                 if name == active:
