@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.commands]
 SHORT = "--seconds 1 --warmup 0 --rounds 1 --rate 300"
 LONG = "--seconds 300 --warmup 2 --rounds 1"  # to be stopped in the middle
 NOTHING_LEFT_WITHIN = 10  # seconds
-PATIENCE = 240  # seconds for one command, on a slow and busy machine
+PATIENCE = 420  # seconds for one command, on a slow and busy machine
 
 # What runs during a race, by a word of its command line.
 BROKER, SPARK, PROBE, JANITOR = "kafka.Kafka", "SparkSubmit", "helpers.ruler.probe_process", "janitor.py"

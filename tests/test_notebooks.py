@@ -88,6 +88,15 @@ def has_verdicts_that_are_compared(notebook: NotebookNode) -> list[str]:
     return faults
 
 
+def ticks_have_their_numbers(notebook: NotebookNode) -> list[str]:
+    """A tick alone teaches little. (An exercise's "✓ Right." or a prediction that came true is no verdict.)"""
+    lines = [
+        line for cell in code(notebook) if "verdict(" in cell.source for line in streams(cell, "stdout").splitlines()
+    ]
+    ticks = [line for line in lines if line.startswith("✓ ") and "predicted" not in line]
+    return [f"no number beside {start(line)}" for line in ticks if not line.endswith(")") or "(measured: " not in line]
+
+
 def was_run_in_order(notebook: NotebookNode) -> list[str]:
     counts = [cell.execution_count for cell in code(notebook)]
     whole = list(range(1, len(counts) + 1))
@@ -205,6 +214,7 @@ def is_valid(notebook: NotebookNode) -> list[str]:
 
 CHECKS = [
     has_verdicts_that_are_compared,
+    ticks_have_their_numbers,
     was_run_in_order,
     has_no_errors,
     has_no_widgets,
@@ -252,7 +262,7 @@ def test_the_readme_is_finished_and_its_links_resolve():
 # ---- and each check can fail
 
 
-VERDICT = 'verdict(claim("it holds", True))'
+VERDICT = 'verdict(claim("it holds", True, 2))'
 PICTURE = {"image/png": "iVBORw0KGgo=", "text/plain": "<figure: a curve>"}
 
 
@@ -273,7 +283,7 @@ def lesson() -> NotebookNode:
         nbformat.v4.new_code_cell("lab = start_lab(slots=4)", outputs=[said("Ready: a Kafka broker.\n")]),
         nbformat.v4.new_code_cell("lab.about()", outputs=[said("Kafka at 127.0.0.1:4711\n")]),
         nbformat.v4.new_code_cell("figures.show(curve)", outputs=[picture]),
-        nbformat.v4.new_code_cell(VERDICT, outputs=[said("✓ it holds\n")]),
+        nbformat.v4.new_code_cell(VERDICT, outputs=[said("✓ it holds (measured: 2)\n")]),
         nbformat.v4.new_code_cell("lab.stop()", outputs=[said("Stopped: Spark and Kafka.\n")]),
     ]
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "P"}})
@@ -326,6 +336,7 @@ MUTATIONS = {
         "a claim that failed": put("cells.4.outputs", [said("✓ a\n✗ b\n")]),
         "none at all": put("cells.4.source", "print('✓ it holds')"),
     },
+    ticks_have_their_numbers: {"a bare tick": put("cells.4.outputs", [said("✓ a (measured: 3)\n✓ it holds\n")])},
     was_run_in_order: {
         "a cell that was not run": put("cells.3.execution_count", None),
         "a cell that was run again": put("cells.3.execution_count", 9),

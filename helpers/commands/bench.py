@@ -26,7 +26,7 @@ from helpers.settings import FETCH_WAIT_MS, INTERVAL, LINGER_MS, SLOTS, shown
 PROTOCOL = Load(rate=2_000, seconds=60, warmup=16, payload=128, linger_ms=LINGER_MS)
 FLUSH_MS = 5  # the streaming shuffle's flush timer; Spark's default is 50
 STORE_MS = 100  # what a request to the slow store takes
-SHORT_INTERVAL = 15  # seconds: the row that contains boundaries
+LEAST_INTERVAL = 5  # seconds, says Spark
 STATE = {  # what Real-Time Mode brings for its state, given to micro-batch as well
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -70,7 +70,7 @@ def bench(load: Load, rounds: int) -> None:
         **report.ratios("same_state.groupby", groupby[SAME_STATE], groupby[REAL_GROUPBY]),
         **report.ratios("slow_store.stateless", stored[STORED], stored[REAL_STORED]),
         **_best("best.slow_store.stateless", [stored[STORED], stored[STORED_BEST]], stored[REAL_STORED]),
-        "cost.microbatch_over_realtime_cores": _cores(climbed["async"]) / _cores(real),
+        **_cost(climbed["async"], real),
         "ruler.p50.kafka_python_over_confluent": ratio(ruler["kafka-python"], ruler["confluent-kafka"], 50),
         "ruler.p99.kafka_python_over_confluent": ratio(ruler["kafka-python"], ruler["confluent-kafka"], 99),
         "ruler.producer_core_share": ruler["confluent-kafka"].rounds[0]["producer_core_share"],
@@ -104,9 +104,10 @@ def _best(family: str, tuned: list[Trace], real: Trace) -> dict:
     }
 
 
-def _cores(trace: Trace) -> float:
-    """Of Spark's process, on average over the rounds."""
-    return sum(lap["cost"].get("cores", 0.0) for lap in trace.rounds) / len(trace.rounds)
+def _cost(micro: Trace, real: Trace) -> dict[str, float]:
+    """Processor time of Spark's process, over that of Real-Time Mode; nothing if a run was too short to tell."""
+    used = [[lap["cost"].get("cores", 0.0) for lap in trace.rounds] for trace in (micro, real)]
+    return {"cost.microbatch_over_realtime_cores": sum(used[0]) / sum(used[1])} if all(map(all, used)) else {}
 
 
 def _ruler(kafka: Kafka, load: Load, rounds: int) -> dict[str, Trace]:
@@ -135,10 +136,11 @@ def _groupby(spark: SparkSession, load: Load) -> list[Setup]:
 
 
 def _with_boundaries(spark: SparkSession, load: Load) -> Setup:
-    """Long enough for boundaries: what a checkpoint adds to the tail."""
-    query, seconds = count_per_key(spark, TUNED, LINGER), max(load.seconds, 2.5 * SHORT_INTERVAL)
-    trigger = {"realTime": f"{SHORT_INTERVAL} seconds"}
-    return Setup(f"real-time, groupBy, {SHORT_INTERVAL} s", query, trigger, replace(load, seconds=seconds))
+    """The row that contains boundaries, four of them or so: what a checkpoint adds to the tail."""
+    interval = max(LEAST_INTERVAL, round(load.seconds / 4))
+    load = replace(load, seconds=max(load.seconds, 2.5 * interval))
+    query = count_per_key(spark, TUNED, LINGER)
+    return Setup(f"real-time, groupBy, {interval} s", query, {"realTime": f"{interval} seconds"}, load)
 
 
 def _slow_store(spark: SparkSession, load: Load) -> list[Setup]:
