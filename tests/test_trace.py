@@ -181,7 +181,7 @@ def backlog(seconds: float, grows: float, rate: int = 100) -> np.ndarray:
         (np.r_[np.full(500, 5), np.full(100, 900)], True),  # a stall at the end
         (backlog(30, 0.06), False),  # slowly, but for long
         (backlog(6, 0.06), True),  # too little to tell
-        (backlog(1, 0.5), True),  # too short to tell
+        (backlog(2, 0.9), True),  # too short to tell
     ],
 )
 def test_a_growing_backlog_is_told_from_pauses_batches_and_stalls(latency, steady):

@@ -18,7 +18,7 @@ LATE_SHARE = 0.01  # more late sends than this and the schedule was not kept
 FALLS_BEHIND = 0.05  # seconds per second: a query that loses more than this on its load is not in a steady state
 LEAST_GROWTH = 0.25  # seconds from one half of a round to the other: less than this may be one slow batch
 FASTEST = 1  # the percentile that tells a growing backlog from a few slow events
-ENOUGH = 100  # events in half a round, to tell
+ENOUGH, LONG_ENOUGH = 100, 1.25  # events and seconds in half a round, to tell
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Trace:
         begin, end = lap["measure_from"], lap["measure_to"]
         middle, due = (begin + end) / 2, self.samples["due"]
         halves = [self.latency[(due >= a) & (due < b)] for a, b in ((begin, middle), (middle, end))]
-        if min(map(len, halves)) < ENOUGH:
+        if min(map(len, halves)) < ENOUGH or middle - begin < LONG_ENOUGH:
             return 0.0
         early, late = (np.percentile(half, FASTEST) / 1000 for half in halves)
         grown, half = float(late - early), middle - begin
