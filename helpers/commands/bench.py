@@ -17,7 +17,7 @@ from helpers.commands.queries import ASYNC, LINGER, MICRO, REAL, REAL_TIME, TUNE
 from helpers.engines.kafka import Kafka, start_kafka
 from helpers.engines.spark import start_spark, stop_spark
 from helpers.faults.slow_store import slow_store
-from helpers.ruler.experiment import Query, Setup, interleave, measure_ruler
+from helpers.ruler.experiment import Query, Setup, interleave, measure_ruler, there_and_back
 from helpers.ruler.load import Load
 from helpers.ruler.statistics import HEADLINE
 from helpers.ruler.trace import Trace, ratio
@@ -115,9 +115,8 @@ def _ruler(kafka: Kafka, load: Load, rounds: int) -> dict[str, Trace]:
     traces: dict[str, list[Trace]] = {"confluent-kafka": [], "kafka-python": []}
     part = replace(load, seconds=load.seconds / 2 / rounds, warmup=min(load.warmup, 5), linger_ms=0)
     measure_ruler(kafka, part, "warm-up of the broker, not counted")
-    for number in range(rounds):
-        for client in list(traces) if number % 2 == 0 else list(reversed(traces)):
-            traces[client].append(measure_ruler(kafka, replace(part, client=client), client))
+    for client in there_and_back(list(traces), rounds):
+        traces[client].append(measure_ruler(kafka, replace(part, client=client), client))
     return {client: Trace.join(parts) for client, parts in traces.items()}
 
 

@@ -14,7 +14,7 @@ from helpers.commands.queries import REAL, TUNED, forward
 from helpers.engines.spark import start_spark, stop_spark
 from helpers.errors import LabError
 from helpers.figures.live import LiveView
-from helpers.ruler.experiment import Setup, measure
+from helpers.ruler.experiment import Setup, measure, there_and_back
 from helpers.ruler.load import Load
 from helpers.ruler.trace import Trace
 from helpers.ruler.watch import Watch
@@ -57,11 +57,11 @@ def inside_the_kernel(load: dict, rounds: int, folder: str) -> None:
         try:
             spark = start_spark()
             query = forward(spark, TUNED, {"kafka.linger.ms": f"{load['linger_ms']:g}"})
-            for number in range(rounds + 1):
-                for name in list(WATCHES) if number % 2 else list(reversed(WATCHES)):
-                    trace = measure(spark, kafka, Setup(name, query, REAL, Load(**load)), WATCHES[name]())
-                    if number:  # the first run of each is thrown away
-                        traces[name].append(trace)
+            thrown_away = len(WATCHES)  # the first run of each
+            for number, name in enumerate(there_and_back(list(WATCHES), rounds + 1)):
+                trace = measure(spark, kafka, Setup(name, query, REAL, Load(**load)), WATCHES[name]())
+                if number >= thrown_away:
+                    traces[name].append(trace)
         finally:
             stop_spark()
     for name, parts in traces.items():

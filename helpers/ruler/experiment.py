@@ -5,9 +5,10 @@ Everything around it (topics, checkpoint folder, load, measurement, clean-up) ha
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -32,6 +33,7 @@ SLOTS_FREE_WITHIN = 10  # seconds
 THROWN_AWAY_SECONDS = 1  # measured after the warm-up of a run that only warms up
 
 Query = Callable[[Route], DataStreamWriter]
+Turn = TypeVar("Turn")
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,12 @@ def measure_ruler(kafka: Kafka, load: Load, name: str = "ruler", watch: Watch | 
         return _observe(kafka, loop, load, name, watch or Bar(), None)
 
 
+def there_and_back(those: Sequence[Turn], rounds: int) -> Iterator[Turn]:
+    """A, B, B, A, …: each of them in every round, every second round backwards."""
+    for number in range(rounds):
+        yield from those if number % 2 == 0 else reversed(those)
+
+
 def interleave(
     spark: SparkSession, kafka: Kafka, setups: list[Setup], rounds: int = 2, watch: Watch | None = None
 ) -> dict[str, Trace]:
@@ -145,10 +153,9 @@ def interleave(
     traces: dict[str, list[Trace]] = {setup.name: [] for setup in setups}
     for setup in setups:
         measure(spark, kafka, replace(setup, load=replace(setup.load, seconds=THROWN_AWAY_SECONDS)), Watch())
-    for number in range(rounds):
-        for setup in setups if number % 2 == 0 else reversed(setups):
-            load = replace(setup.load, seconds=setup.load.seconds / rounds, warmup=setup.load.warmup / 2)
-            traces[setup.name].append(measure(spark, kafka, replace(setup, load=load), watch))
+    for setup in there_and_back(setups, rounds):
+        load = replace(setup.load, seconds=setup.load.seconds / rounds, warmup=setup.load.warmup / 2)
+        traces[setup.name].append(measure(spark, kafka, replace(setup, load=load), watch))
     return {name: Trace.join(parts) for name, parts in traces.items()}
 
 

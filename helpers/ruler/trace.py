@@ -161,10 +161,14 @@ class Trace:
         """The latencies: round by round, in each second by second."""
         found = []
         for lap in self.rounds:
-            inside = (self.samples["due"] >= lap["measure_from"]) & (self.samples["due"] < lap["measure_to"])
+            inside = self._due_in(lap)
             second = np.floor(self.samples["due"][inside] - lap["measure_from"]).astype(int)
             found.append([self.latency[inside][second == number] for number in np.unique(second)])
         return [seconds for seconds in found if seconds]
+
+    def _due_in(self, lap: dict) -> np.ndarray:
+        """Which samples belong to a round."""
+        return (self.samples["due"] >= lap["measure_from"]) & (self.samples["due"] < lap["measure_to"])
 
     def windows(self, seconds: float = 1.0, which: float = 50) -> tuple[np.ndarray, np.ndarray]:
         """(seconds since the start of each window, percentile of the events due in it)."""
@@ -178,7 +182,7 @@ class Trace:
         seconds = np.zeros(len(self.samples))
         before = 0.0
         for lap in self.rounds:
-            inside = (self.samples["due"] >= lap["measure_from"]) & (self.samples["due"] < lap["measure_to"])
+            inside = self._due_in(lap)
             seconds[inside] = self.samples["due"][inside] - lap["measure_from"] + before
             before += lap["measure_to"] - lap["measure_from"]
         return seconds
