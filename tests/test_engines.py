@@ -212,7 +212,7 @@ def test_nothing_of_a_measurement_is_left_on_disk_or_broker(spark, kafka):
     with kafka.admin() as admin:
         topics = admin.list_topics()
     assert not [name for name in topics if name.startswith(("events-", "results-"))]
-    assert not list(run_dir().glob("checkpoint-*"))
+    assert not [str(path) for left in run_dir().glob("checkpoint-*") for path in (left, *left.rglob("*"))]
 
 
 @pytest.mark.parametrize("slots", [0, -1, 10_000, "many"])

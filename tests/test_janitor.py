@@ -14,6 +14,7 @@ from contextlib import suppress
 import pytest
 
 from helpers.engines import janitor
+from helpers.engines.scratch import remove
 from helpers.settings import ROOT
 
 PATIENCE = 5  # seconds after which everything must be gone
@@ -24,6 +25,7 @@ KILL_THE_JANITOR = "janitor._process.kill(); janitor._process.wait()"
 OWNER = """
 import pathlib, subprocess, sys, time
 from helpers.engines import janitor
+from helpers.engines.scratch import remove
 pipe, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 sleeper = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, start_new_session=True, pass_fds=[pipe])
 janitor.kill_at_exit(sleeper.pid)
@@ -224,3 +226,20 @@ def test_ending_a_group_that_is_gone_is_no_error():
     done = subprocess.Popen(["true"], start_new_session=True)
     done.wait()
     janitor.end_group(done.pid)
+
+
+def test_a_folder_that_is_written_to_while_it_is_removed_goes_all_the_same(tmp_path):
+    """As a query does that was stopped a moment ago."""
+    folder, over = tmp_path / "checkpoint", time.monotonic() + 0.5
+
+    def write():
+        while time.monotonic() < over:
+            folder.mkdir(exist_ok=True)
+            with suppress(OSError):
+                (folder / f"{time.monotonic_ns()}").touch()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    remove(folder)
+    writer.join()
+    assert not folder.exists()

@@ -6,7 +6,6 @@ and what came twice can be counted.
 """
 
 import json
-import shutil
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql.streaming import StreamingQuery
 
 from helpers.engines.kafka import QUIET, Kafka
+from helpers.engines.scratch import remove
 from helpers.errors import LabError, explain, first_line
 from helpers.evidence.checkpoint import Checkpoint, last_checkpoint
 from helpers.evidence.crashes import Crash, Row, measured, uncovered
@@ -91,7 +91,7 @@ class Pipeline:
         self._query = query
         fresh = f"{self.route.checkpoint}-next"
         self.route = replace(self.route, checkpoint=fresh)
-        self._open.callback(shutil.rmtree, fresh, ignore_errors=True)
+        self._open.callback(remove, fresh)
 
     def refusal(self, trigger: dict[str, str]) -> str:
         """What Spark says against going on from this checkpoint under this trigger; empty if the query runs."""

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
+import psutil
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
@@ -95,6 +96,8 @@ class Victim:
             for group in groups:
                 _kill_group(group)
         self._process.wait()
+        if self.jvm is not None:
+            _wait_until_dead(self.jvm)
         self._reader.join(5)
         for stream in (self._process.stdin, self._process.stdout):
             stream.close()
@@ -165,6 +168,14 @@ def pack(query: SparkQuery) -> bytes:
             f"The query cannot travel to another process: {first_line(problem)}. It may use only what can be copied. "
             "Use the `spark` that it is given, not the notebook's own."
         ) from problem
+
+
+def _wait_until_dead(pid: int, within: float = 10) -> None:
+    """A killed JVM needs a moment to give its memory back, and it is not our child: until then it may still write."""
+    deadline = time.monotonic() + within
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+            time.sleep(0.005)
 
 
 def _kill_group(pid: int) -> None:

@@ -1,13 +1,12 @@
 """Where a query reads and writes: topics and a checkpoint folder of its own for every run."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
 from helpers.engines.kafka import UNUSABLE, Kafka
-from helpers.engines.scratch import run_dir
+from helpers.engines.scratch import remove, run_dir
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,6 @@ def fresh_route(kafka: Kafka, partitions: int = 1) -> Iterator[Route]:
     try:
         yield route
     finally:
-        shutil.rmtree(route.checkpoint, ignore_errors=True)
+        remove(route.checkpoint)
         with suppress(*UNUSABLE):  # a broker that died has taken its topics along; what went wrong before is worth more
             kafka.delete_topics(route.events, route.results)
