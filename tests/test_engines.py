@@ -20,6 +20,7 @@ from helpers.errors import LabError
 from helpers.evidence import forks
 from helpers.ruler.experiment import Setup, interleave, measure, measure_ruler
 from helpers.ruler.load import Load
+from helpers.ruler.route import fresh_route
 from helpers.ruler.watch import Watch
 from helpers.settings import MANAGER, NO_FORKS
 
@@ -208,10 +209,22 @@ def test_a_query_that_reads_nothing_is_explained(spark, kafka):
     assert spark.streams.active == []
 
 
-def test_nothing_of_a_measurement_is_left_on_disk_or_broker(spark, kafka):
+def test_what_a_query_leaves_in_sparks_kafka_producer_does_not_disturb_the_next_one(spark, kafka):
+    """The next query with the same settings gets the same producer, and it asks for all topics that it ever wrote to:
+    every second here, every five minutes as installed. If one is gone, it asks on and on, and rows wait."""
+    hasty = forward(spark, TUNED, {"kafka.metadata.max.age.ms": "1000"})
+    for _ in range(2):
+        assert measure(spark, kafka, Setup("real-time", hasty, REAL, SHORT), Watch()).lost == 0
+    assert "UNKNOWN_TOPIC_OR_PARTITION" not in log_file(spark).read_text()
+
+
+def test_nothing_of_a_measurement_is_left_on_disk_or_broker(spark, kafka, monkeypatch):
+    monkeypatch.setattr(kafka_module, "FORGOTTEN_SECONDS", 0)  # no producer knows the results topics any more
+    with fresh_route(kafka) as last:
+        pass
     with kafka.admin() as admin:
         topics = admin.list_topics()
-    assert not [name for name in topics if name.startswith(("events-", "results-"))]
+    assert [name for name in topics if name.startswith(("events-", "results-"))] == [last.results]
     assert not [str(path) for left in run_dir().glob("checkpoint-*") for path in (left, *left.rglob("*"))]
 
 

@@ -2,12 +2,13 @@
 
 The benchmark article's protocol: 2,000 events/s, 128-byte payload, 60 s measured, Real-Time interval 5 minutes. Each
 query is run once and thrown away, then measured in four rounds in A/B/B/A order: the JVMs of Spark and of the broker
-need their warm-up on two cores.
+need their warm-up on two cores. Before all that, micro-batch runs until it gets no faster: it needs minutes.
 """
 
 import time
 from dataclasses import replace
 
+import numpy as np
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -17,7 +18,7 @@ from helpers.commands.queries import ASYNC, LINGER, MICRO, REAL, REAL_TIME, TUNE
 from helpers.engines.kafka import Kafka, start_kafka
 from helpers.engines.spark import start_spark, stop_spark
 from helpers.faults.slow_store import slow_store
-from helpers.ruler.experiment import Query, Setup, interleave, measure_ruler, there_and_back
+from helpers.ruler.experiment import Query, Setup, interleave, measure_ruler, settle, there_and_back
 from helpers.ruler.load import Load
 from helpers.ruler.statistics import HEADLINE
 from helpers.ruler.trace import Trace, ratio
@@ -52,6 +53,9 @@ def bench(load: Load, rounds: int) -> None:
             spark = start_spark(SLOTS, **{"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": FLUSH_MS})
             startup["startup.spark_seconds"] = time.monotonic() - began
             steps = ladder(spark, load)
+            lap = replace(steps["async"].load, seconds=load.seconds / 4, warmup=min(load.warmup, 4))
+            laps = settle(spark, kafka, replace(steps["async"], load=lap), round(load.seconds / 5))
+            console.print(f"Warm-up of micro-batch, median of each lap: {', '.join(f'{ms:.0f}' for ms in laps)} ms")
             stateless = interleave(spark, kafka, [*steps.values(), _no_linger(spark, load)], rounds)
             groupby = interleave(spark, kafka, _groupby(spark, load), rounds)
             boundary = interleave(spark, kafka, [_with_boundaries(spark, load)], 1)
@@ -78,6 +82,10 @@ def bench(load: Load, rounds: int) -> None:
         "liveview.p99.on_over_off": ratio(observed["live view on"], observed["live view off"], 99),
         **report.totals(runs.values()),
         **startup,
+        "warmup.laps": len(laps),
+        "warmup.first_over_last": laps[0] / laps[-1],
+        "drift.microbatch.last_over_first_round": _drift(climbed["async"]),
+        "drift.realtime.last_over_first_round": _drift(real),
     }
     families = {
         "The ruler alone: sending and reading, no Spark": ruler,
@@ -108,6 +116,13 @@ def _cost(micro: Trace, real: Trace) -> dict[str, float]:
     """Processor time of Spark's process, over that of Real-Time Mode; nothing if a run was too short to tell."""
     used = [[lap["cost"].get("cores", 0.0) for lap in trace.rounds] for trace in (micro, real)]
     return {"cost.microbatch_over_realtime_cores": sum(used[0]) / sum(used[1])} if all(map(all, used)) else {}
+
+
+def _drift(trace: Trace) -> float:
+    """The median of the last round over that of the first: 1 where all was warm."""
+    rounds = trace.by_second()
+    first, last = (float(np.median(np.concatenate(rounds[which]))) for which in (0, -1))
+    return last / first
 
 
 def _ruler(kafka: Kafka, load: Load, rounds: int) -> dict[str, Trace]:

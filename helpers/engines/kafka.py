@@ -20,6 +20,7 @@ from helpers.settings import VARIABLES, given, kafka_backend
 
 UNUSABLE = (AdminError, KafkaException, OSError, ValueError)  # what the two clients raise where no broker answers
 RESTART_SECONDS = 90
+FORGOTTEN_SECONDS = 6 * 60  # a Kafka producer forgets a topic that it has not written to for 5 minutes
 QUIET = {"log_level": 0}  # librdkafka would print its own lines into a cell
 
 
@@ -43,6 +44,7 @@ class Kafka:
     seconds_to_start: float = 0.0
     broker: Broker | None = None  # None for an external one, and after `stop`
     _topics: set[str] = field(default_factory=set)
+    _retired: dict[str, float] = field(default_factory=dict)  # topic: since when
 
     def create_topic(self, name: str, partitions: int = 1, append_time: bool = False) -> str:
         """A topic; with `append_time` the broker stamps each record when it is appended."""
@@ -57,6 +59,20 @@ class Kafka:
         with self.admin() as admin:
             admin.delete_topics(list(names), raise_errors=False)
         self._topics.difference_update(names)
+        self._retired = {name: since for name, since in self._retired.items() if name not in names}
+
+    def retire_topic(self, name: str) -> None:
+        """Delete it later, when no producer knows it any more (at the latest when the broker is left).
+
+        Spark keeps a query's Kafka producer and gives it to the next query with the same settings. Once it is five
+        minutes old it looks all its topics up anew, and for one that is gone it asks again and again, about every
+        second: meanwhile the next query's rows wait, for up to 200 ms.
+        """
+        now = time.monotonic()
+        self._retired[name] = now
+        old = [topic for topic, since in self._retired.items() if now - since > FORGOTTEN_SECONDS]
+        if old:
+            self.delete_topics(*old)
 
     def restart(self) -> float:
         """kill -9 the broker and start it again; returns the seconds until it answered. Topics keep their records."""

@@ -31,6 +31,7 @@ from helpers.settings import LOOK_SECONDS
 
 SLOTS_FREE_WITHIN = 10  # seconds
 THROWN_AWAY_SECONDS = 1  # measured after the warm-up of a run that only warms up
+STILL_FASTER = 0.95  # of the fastest median so far: below it a query is still warming up
 
 Query = Callable[[Route], DataStreamWriter]
 Turn = TypeVar("Turn")
@@ -157,6 +158,19 @@ def interleave(
         load = replace(setup.load, seconds=setup.load.seconds / rounds, warmup=setup.load.warmup / 2)
         traces[setup.name].append(measure(spark, kafka, replace(setup, load=load), watch))
     return {name: Trace.join(parts) for name, parts in traces.items()}
+
+
+def settle(spark: SparkSession, kafka: Kafka, setup: Setup, laps: int) -> list[float]:
+    """Run it again and again, until two laps in a row got no faster, at most `laps` times. The median of each lap.
+
+    On two cores a JVM compiles what a micro-batch plans and schedules for many minutes, and gets faster all the time.
+    """
+    medians: list[float] = []
+    while len(medians) < laps:
+        medians.append(measure(spark, kafka, setup, Watch()).p50)
+        if len(medians) > 2 and min(medians[-2:]) > STILL_FASTER * min(medians[:-2]):
+            break
+    return medians
 
 
 def _observe(kafka: Kafka, route: Route, load: Load, name: str, watch: Watch, query: StreamingQuery | None) -> Trace:
