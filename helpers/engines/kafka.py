@@ -5,7 +5,7 @@ LAB_KAFKA_BOOTSTRAP if that is set, else a container if a Docker engine answers,
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -73,6 +73,17 @@ class Kafka:
         old = [topic for topic, since in self._retired.items() if now - since > FORGOTTEN_SECONDS]
         if old:
             self.delete_topics(*old)
+
+    def newest(self, topic: str, partitions: Iterable[int] = (0,)) -> dict[int, int]:
+        """The offset that the next record of each partition will get."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "newest", **QUIET})
+        try:
+            ends = {
+                part: consumer.get_watermark_offsets(TopicPartition(topic, part), timeout=10) for part in partitions
+            }
+            return {part: end for part, (_, end) in ends.items()}
+        finally:
+            consumer.close()
 
     def restart(self) -> float:
         """kill -9 the broker and start it again; returns the seconds until it answered. Topics keep their records."""

@@ -55,12 +55,11 @@ def ends(trace: Trace) -> list[float]:
 
 def by_round(trace: Trace, moment: Callable[[Batch], float]) -> list[dict[int, float]]:
     """Per round: a moment of each batch in measured seconds, by the batch's number, if it was within them."""
-    found, before = [], 0.0
-    for lap in trace.rounds:
+    found = []
+    for lap, before in zip(trace.rounds, trace.round_begins(), strict=True):
         begin, end = lap["measure_from"], lap["measure_to"]
         moments = {batch.number: moment(batch) for batch in of_round(lap)}
         found.append({number: at - begin + before for number, at in moments.items() if begin <= at < end})
-        before += end - begin
     return found
 
 

@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -50,7 +50,7 @@ def of(kafka: Kafka, query: StreamingQuery, name: str = "your query") -> Coverag
     reports = [json.loads(report.sources[0].endOffset) for report in query.recentProgress]
     topic = next(iter(reports[-1]))
     first, last = ({int(part): at for part, at in reports[which][topic].items()} for which in (0, -1))
-    return Coverage(name, _newest(kafka, topic, sorted(last)), first, last, slots, query.isActive)
+    return Coverage(name, kafka.newest(topic, sorted(last)), first, last, slots, query.isActive)
 
 
 def cover(spark: SparkSession, kafka: Kafka, setup: Setup) -> Coverage:
@@ -78,14 +78,6 @@ def _send(kafka: Kafka, topic: str, partitions: int) -> None:
         time.sleep(1 / RATE)
     if producer.flush(10):
         raise LabError(f"Kafka at {kafka.bootstrap} did not take all events.")
-
-
-def _newest(kafka: Kafka, topic: str, parts: list[int]) -> dict[int, int]:
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "newest", **QUIET})
-    try:
-        return {part: consumer.get_watermark_offsets(TopicPartition(topic, part), timeout=10)[1] for part in parts}
-    finally:
-        consumer.close()
 
 
 def wait_for_reports(query: StreamingQuery, how_many: int) -> None:

@@ -42,13 +42,10 @@ def noticeable(trace: Trace, over_ms: float = NOTICEABLE_MS) -> list[Pause]:
 
 def _rounds(trace: Trace) -> Iterator[tuple[np.ndarray, dict[int, float]]]:
     """Per round: every gap between two results as (begin, milliseconds), and when each batch ended."""
-    before = 0.0
-    for lap, ends in zip(trace.rounds, batches.by_round(trace, lambda batch: batch.end), strict=True):
-        begin, end = lap["measure_from"], lap["measure_to"]
-        inside = (trace.samples["due"] >= begin) & (trace.samples["due"] < end)
-        times = np.unique(trace.samples[trace.clock][inside]) - begin + before
+    found = batches.by_round(trace, lambda batch: batch.end)
+    for lap, begin, ends in zip(trace.rounds, trace.round_begins(), found, strict=True):
+        times = np.unique(trace.samples[trace.clock][trace.due_in(lap)]) - lap["measure_from"] + begin
         yield np.column_stack([times[:-1], np.diff(times) * 1000]), ends
-        before += end - begin
 
 
 def _at_ends(gaps: np.ndarray, ends: dict[int, float]) -> list[Pause]:
@@ -72,6 +69,6 @@ def since_boundary(trace: Trace, lead: float = 0.0) -> np.ndarray:
         due = trace.samples["due"]
         ends = np.array([batch.end for batch in batches.of_round(lap)])
         last = np.searchsorted(ends, due + lead, side="right") - 1
-        known = (due >= lap["measure_from"]) & (due < lap["measure_to"]) & (last >= 0)
+        known = trace.due_in(lap) & (last >= 0)
         since[known] = due[known] - ends[last[known]]
     return since

@@ -50,7 +50,7 @@ class Pipeline:
         self.sent_at: list[float] = []  # of every event; an event that is sent twice counts once
         self.records = 0
         self.rows: list[Row] = []
-        self._query, self._understudy = query, understudy
+        self._kafka, self._query, self._understudy = kafka, query, understudy
         self._victim: Victim | None = None
         self._yours: StreamingQuery | None = None
         self._trigger: dict[str, str] = {}
@@ -219,9 +219,7 @@ class Pipeline:
     def _read_to_the_end(self) -> None:
         """Until every row that is in the results topic has been read."""
         time.sleep(0.1)  # what was on its way to the broker is there now
-        asking = self._consumer()  # not the one that reads: it is busy in another thread
-        _, end = asking.get_watermark_offsets(TopicPartition(self.route.results, 0), timeout=10)
-        asking.close()
+        [end] = self._kafka.newest(self.route.results).values()
         self._wait(lambda: len(self.rows) >= end, 20, "the results could not be read")
 
     def _wait(self, done: Callable[[], bool], seconds: float, otherwise: str, step: float = 0.05) -> None:
@@ -278,17 +276,14 @@ class Pipeline:
         return True
 
     def _collect(self) -> None:
-        consumer = self._consumer()
+        group = {"group.id": self.route.results, "enable.auto.commit": False}
+        consumer = Consumer({"bootstrap.servers": self.route.bootstrap, "fetch.wait.max.ms": 50, **group, **QUIET})
         consumer.assign([TopicPartition(self.route.results, 0, 0)])
         while not self._over.is_set():
             message = consumer.poll(0.1)
             if message is not None and not message.error():
                 self._take((message.key() or b"").decode(), (message.value() or b"null").decode())
         consumer.close()
-
-    def _consumer(self) -> Consumer:
-        group = {"group.id": self.route.results, "enable.auto.commit": False}
-        return Consumer({"bootstrap.servers": self.route.bootstrap, "fetch.wait.max.ms": 50, **group, **QUIET})
 
     def _take(self, key: str, value: str) -> None:
         new = self._ledger.returned(key.encode(), json.loads(value))

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from helpers.figures.axes import bins, limits, log_ms, measured_seconds, percentile_line, some_of
+from helpers.figures.axes import bins, limits, log_ms, measured_seconds, next_rounds, percentile_line, some_of
 from helpers.figures.looks import Look, looks
 from helpers.figures.style import HEIGHT, legend, new_figure, style
 from helpers.ruler.statistics import HEADLINE, ms
@@ -30,6 +30,8 @@ def distributions(traces: Sequence[Trace], title: str = "Latency distributions")
             _histogram(ax, trace, look, edges)
             _mark(marks, ax, len(traces) - 1 - number, trace, look)
         log_ms(ax, "x", edges[0], edges[-1])
+        if any((trace.latency < FLOOR).any() for trace in traces):
+            ax.set_xlabel(f"latency (ms, log scale; what took less than {FLOOR:g} ms stands there)")
         ax.set_ylim(0, None)
         ax.yaxis.set_major_locator(MaxNLocator(4))
         ax.set_ylabel("events (% per bar)")
@@ -112,7 +114,7 @@ def over_time(
         log_ms(ax, "y", *limits(traces))
         measured_seconds(ax, max([window] + [float(trace.elapsed().max()) for trace in traces]))
         ax.set_xlabel(f"measured time (s); lines: {' and '.join(HEADLINE)} of each {window:g} s")
-        legend(ax, title, handles + _boundaries(ax, boundaries))
+        legend(ax, title, handles + _boundaries(ax, boundaries) + next_rounds(ax, traces)[:1])
     return figure
 
 

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
 
-from helpers.figures.axes import LINES, MEDIAN, log_ms, percentile_line
+from helpers.figures.axes import LINES, MEDIAN, log_ms, next_rounds, percentile_line
 from helpers.figures.looks import Look, looks
 from helpers.figures.style import FAINT, style
 from helpers.ruler.statistics import HEADLINE, PERCENTILES, ms
@@ -91,6 +91,9 @@ class Picture:
                     self._finished(done[name], styles[name], height, name, faint=active is not None)
             for name, trace in (traces or {}).items():
                 self._whole_run(trace, styles[name])
+            if dividers := next_rounds(self.times, list((traces or {}).values())):
+                self._static += dividers
+                self.times.set_xlabel("measured time (s); dotted: next round")
             self._static.append(self._groove(0.0, 1.0, FAINT))
             if 0 < warm_share < 1 and active is not None:
                 self._static.append(self._groove(warm_share, warm_share + 0.004, "#888888"))

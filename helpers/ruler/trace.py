@@ -161,12 +161,12 @@ class Trace:
         """The latencies: round by round, in each second by second."""
         found = []
         for lap in self.rounds:
-            inside = self._due_in(lap)
+            inside = self.due_in(lap)
             second = np.floor(self.samples["due"][inside] - lap["measure_from"]).astype(int)
             found.append([self.latency[inside][second == number] for number in np.unique(second)])
         return [seconds for seconds in found if seconds]
 
-    def _due_in(self, lap: dict) -> np.ndarray:
+    def due_in(self, lap: dict) -> np.ndarray:
         """Which samples belong to a round."""
         return (self.samples["due"] >= lap["measure_from"]) & (self.samples["due"] < lap["measure_to"])
 
@@ -180,12 +180,14 @@ class Trace:
     def elapsed(self) -> np.ndarray:
         """Measured seconds at which each event was due; rounds follow each other without their pauses."""
         seconds = np.zeros(len(self.samples))
-        before = 0.0
-        for lap in self.rounds:
-            inside = self._due_in(lap)
-            seconds[inside] = self.samples["due"][inside] - lap["measure_from"] + before
-            before += lap["measure_to"] - lap["measure_from"]
+        for lap, begin in zip(self.rounds, self.round_begins(), strict=True):
+            inside = self.due_in(lap)
+            seconds[inside] = self.samples["due"][inside] - lap["measure_from"] + begin
         return seconds
+
+    def round_begins(self) -> np.ndarray:
+        """At which measured second each round begins."""
+        return np.cumsum([0.0, *(lap["measure_to"] - lap["measure_from"] for lap in self.rounds)])[:-1]
 
     def save(self, path: str | Path) -> Path:
         path = Path(path)
