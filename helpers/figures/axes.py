@@ -48,11 +48,11 @@ def measured_seconds(ax: Axes, end: float) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
 
 
-def next_rounds(ax: Axes, traces: Sequence[Trace]) -> list[Line2D]:
+def next_rounds(ax: Axes, traces: Sequence[Trace], tall: float = 1.0) -> list[Line2D]:
     """A line wherever a round begins after the first: between two rounds others were measured."""
     begins = {round(at, 2) for trace in traces for at in trace.round_begins()[1:]}
     drawn = {"color": "#777777", "linewidth": 1.6, "linestyle": (0, (1, 1.5)), "zorder": 1, "label": "next round"}
-    return [ax.axvline(at, **drawn) for at in sorted(begins)]
+    return [ax.axvline(at, ymax=tall, **drawn) for at in sorted(begins)]
 
 
 def bins(low: float, high: float) -> np.ndarray:

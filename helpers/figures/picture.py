@@ -91,9 +91,9 @@ class Picture:
                     self._finished(done[name], styles[name], height, name, faint=active is not None)
             for name, trace in (traces or {}).items():
                 self._whole_run(trace, styles[name])
-            if dividers := next_rounds(self.times, list((traces or {}).values())):
+            if dividers := next_rounds(self.times, list((traces or {}).values()), tall=0.88):
                 self._static += dividers
-                self.times.set_xlabel("measured time (s); dotted: next round")
+                self.times.set_xlabel("time (s); dotted: next round")
             self._static.append(self._groove(0.0, 1.0, FAINT))
             if 0 < warm_share < 1 and active is not None:
                 self._static.append(self._groove(warm_share, warm_share + 0.004, "#888888"))
