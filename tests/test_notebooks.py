@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import os
 import re
 import shlex
@@ -18,6 +19,8 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbval.plugin import get_sanitize_patterns
 
+from helpers.commands.report import COLUMNS
+from helpers.ruler.statistics import ms
 from helpers.settings import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -591,3 +594,12 @@ def test_copies_that_jupyterlab_keeps_are_not_run(recorded, tmp_path, nbval):
     nbformat.write(old, kept)
     exit_code, report = nbval(recorded)
     assert exit_code == 0, report
+
+
+def test_readmes_table_is_the_recorded_bench():
+    recorded = json.loads((ROOT / "data" / "recorded_bench.json").read_text())
+    measured = {run["name"]: [ms(run["ms"][column]) for column in COLUMNS] for run in recorded["runs"]}
+    rows = re.findall(r"^\| \**([^|*]+?)\** \|((?: [\d.,]+ \|){5})$", (ROOT / "README.md").read_text(), re.M)
+    shown = {name: cells.strip(" |").split(" | ") for name, cells in rows}
+    assert {"micro-batch, as installed", "micro-batch, at its best", "real-time"} <= set(shown)
+    assert shown == {name: measured[name] for name in shown}
