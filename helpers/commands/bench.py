@@ -54,7 +54,7 @@ def bench(load: Load, rounds: int) -> None:
             startup["startup.spark_seconds"] = time.monotonic() - began
             steps = ladder(spark, load)
             lap = replace(steps["async"].load, seconds=load.seconds / 4, warmup=min(load.warmup, 4))
-            laps = settle(spark, kafka, replace(steps["async"], load=lap), round(load.seconds / 5))
+            laps = settle(spark, kafka, replace(steps["async"], load=lap), max(1, round(load.seconds / 5)))
             console.print(f"Warm-up of micro-batch, median of each lap: {', '.join(f'{ms:.0f}' for ms in laps)} ms")
             stateless = interleave(spark, kafka, [*steps.values(), _no_linger(spark, load)], rounds)
             groupby = interleave(spark, kafka, _groupby(spark, load), rounds)
