@@ -25,7 +25,6 @@ KILL_THE_JANITOR = "janitor._process.kill(); janitor._process.wait()"
 OWNER = """
 import pathlib, subprocess, sys, time
 from helpers.engines import janitor
-from helpers.engines.scratch import remove
 pipe, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 sleeper = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, start_new_session=True, pass_fds=[pipe])
 janitor.kill_at_exit(sleeper.pid)

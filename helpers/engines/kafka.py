@@ -78,10 +78,8 @@ class Kafka:
         """The offset that the next record of each partition will get."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "newest", **QUIET})
         try:
-            ends = {
-                part: consumer.get_watermark_offsets(TopicPartition(topic, part), timeout=10) for part in partitions
-            }
-            return {part: end for part, (_, end) in ends.items()}
+            asked = {part: TopicPartition(topic, part) for part in partitions}
+            return {part: consumer.get_watermark_offsets(at, timeout=10)[1] for part, at in asked.items()}
         finally:
             consumer.close()
 
