@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from uuid import uuid4
 
 os.environ.setdefault("TC_POOLING_INTERVAL", "0.1")  # Testcontainers reads it when imported
@@ -11,7 +12,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
-from helpers.engines import janitor
+from helpers.engines import janitor, jvm_log
 from helpers.engines.broker_settings import HEAP, STARTED, as_environment, new_cluster_id
 from helpers.engines.jars import version_of
 from helpers.errors import LabError, first_line
@@ -20,6 +21,7 @@ from helpers.settings import given
 PORT = 9092
 SCRIPT = "/tmp/start-when-the-port-is-known.sh"
 AGAIN, KEEP, PID = "/tmp/start-the-broker-again", "/tmp/outlive-the-broker", "/tmp/broker.pid"
+JVM_LOG = "/tmp/jvm.log"
 START_SECONDS = 120
 
 
@@ -102,6 +104,13 @@ class ContainerBroker:
         if not interrupted:
             janitor.forget_container(self._label)
 
+    def jvm_log(self) -> str:
+        """What its JVM says of its own stops; nothing if the container is gone."""
+        with suppress(DockerException, OSError):
+            if self._container is not None:
+                return self._container.exec(["cat", JVM_LOG]).output.decode(errors="replace")
+        return ""
+
     def log_tail(self, lines: int = 10) -> str:
         """The end of the container's own log, if it came to life at all."""
         try:
@@ -124,7 +133,8 @@ def _environment() -> dict[str, str]:
         inter_broker_listener_name="BROKER",
         controller_quorum_voters="1@localhost:9094",
     )
-    return settings | {"CLUSTER_ID": new_cluster_id(), "KAFKA_HEAP_OPTS": " ".join(HEAP)}
+    java = {"KAFKA_HEAP_OPTS": " ".join(HEAP), "KAFKA_OPTS": jvm_log.option(JVM_LOG)}
+    return settings | {"CLUSTER_ID": new_cluster_id()} | java
 
 
 def _command() -> str:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from helpers.engines import janitor
+from helpers.engines import janitor, jvm_log
 from helpers.engines.broker_settings import HEAP, STARTED, as_properties, new_cluster_id
 from helpers.engines.jars import broker_jars
 from helpers.engines.java import find_java
@@ -38,6 +38,7 @@ class EmbeddedBroker:
         self._folder = run_dir() / f"kafka-{uuid4().hex[:8]}"
         self._process: subprocess.Popen | None = None
         self.log = self._folder / "broker.log"
+        self._jvm_log = self._folder / "jvm.log"
         self.bootstrap = ""
 
     def start(self) -> "EmbeddedBroker":
@@ -75,6 +76,10 @@ class EmbeddedBroker:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    def jvm_log(self) -> str:
+        """What its JVM says of its own stops."""
+        return self._jvm_log.read_text(errors="replace") if self._jvm_log.exists() else ""
+
     def log_tail(self, lines: int = 15) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
@@ -104,7 +109,7 @@ class EmbeddedBroker:
         return self._run()
 
     def _run(self) -> bool:
-        large = [*HEAP, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        large = [*HEAP, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", jvm_log.option(self._jvm_log)]
         started = False
         with self.log.open("ab") as log:
             said_before = log.tell()

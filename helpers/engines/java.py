@@ -40,6 +40,18 @@ def find_java() -> Java:
     return java
 
 
+COLLECTORS = {"Parallel": "-XX:+UseParallelGC", "G1": "-XX:+UseG1GC", "ZGC": "-XX:+UseZGC"}
+ASKED_FOR_GENERATIONS = range(21, 23)  # ZGC has them from Java 21 on, and by default from 23 on
+
+
+def collector_option(name: str) -> str:
+    """The JVM's option for a garbage collector."""
+    if name not in COLLECTORS:
+        raise LabError(f"collector={name!r}: it can be {', '.join(COLLECTORS)}.")
+    generations = name == "ZGC" and find_java().major in ASKED_FOR_GENERATIONS
+    return COLLECTORS[name] + (" -XX:+ZGenerational" if generations else "")
+
+
 @cache
 def _ask(path: str) -> Java:
     try:

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as AdminError
 
+from helpers.engines import jvm_log
 from helpers.errors import LabError, first_line
 from helpers.settings import VARIABLES, given, kafka_backend
 
@@ -30,6 +31,8 @@ class Broker(Protocol):
     bootstrap: str
 
     def restart(self) -> None: ...
+
+    def jvm_log(self) -> str: ...
 
     def stop(self) -> None: ...
 
@@ -82,6 +85,15 @@ class Kafka:
             return {part: consumer.get_watermark_offsets(at, timeout=10)[1] for part, at in asked.items()}
         finally:
             consumer.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process, where it is a child of this one."""
+        return getattr(self.broker, "pid", None)
+
+    def stops(self, since: float, until: float) -> list[jvm_log.Stop]:
+        """When the broker's JVM stood still; nothing is known of one that is not ours."""
+        return jvm_log.stops(self.broker.jvm_log(), since, until) if self.broker else []
 
     def restart(self) -> float:
         """kill -9 the broker and start it again; returns the seconds until it answered. Topics keep their records."""

@@ -16,10 +16,10 @@ from uuid import uuid4
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession, SQLContext
 
-from helpers.engines import janitor
+from helpers.engines import janitor, jvm_log
 from helpers.engines.file_systems import start_no_processes
 from helpers.engines.jars import connector_jars
-from helpers.engines.java import find_java
+from helpers.engines.java import collector_option, find_java
 from helpers.engines.scratch import run_dir
 from helpers.errors import LabError, first_line
 from helpers.settings import MANAGER, NO_FORKS, SLOTS, SPARK_HEAP, given
@@ -28,6 +28,7 @@ LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 15  # so long it may take to answer, and as long again to end
 HANGING_SECONDS = 2  # for a JVM that did not answer
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+JVM_LOG = "jvm.log"
 GONE = (
     "Spark's process has ended (out of memory, or somebody killed it). Run the set-up cell again: it starts a new one."
 )
@@ -43,10 +44,11 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
 """
 
 
-def start_spark(slots: int = SLOTS, attempts: int = 1, **conf: object) -> SparkSession:
+def start_spark(slots: int = SLOTS, attempts: int = 1, collector: str = "Parallel", **conf: object) -> SparkSession:
     """A Spark session with `slots` task slots; any Spark setting as `**{"spark.some.setting": value}`.
 
-    A task may be tried `attempts` times: once is the default of local mode, a cluster tries four times.
+    A task may be tried `attempts` times: once is the default of local mode, a cluster tries four times. The garbage
+    `collector` is Parallel, G1 or ZGC.
 
     A slot is a thread: more slots than cores is fine. LAB_SPARK_MASTER runs it on another master, with that
     master's slots: `spark.sparkContext.defaultParallelism` says how many there are.
@@ -57,7 +59,7 @@ def start_spark(slots: int = SLOTS, attempts: int = 1, **conf: object) -> SparkS
     stop_spark()  # a second start in one kernel replaces the first, alive or dead
     folder = run_dir() / f"spark-{uuid4().hex[:8]}"
     folder.mkdir()
-    settings = _settings(slots, attempts, folder)
+    settings = _settings(slots, attempts, collector_option(collector), folder)
     for key, value in conf.items():
         added = key == JAVA_OPTIONS  # ours carry the log file's place: yours join them
         settings[key] = f"{settings[key]} {value}" if added else str(value)
@@ -116,6 +118,12 @@ def log_file(spark: SparkSession) -> Path:
     return Path(spark.conf.get("spark.lab.log"))
 
 
+def stops(spark: SparkSession, since: float, until: float) -> list[jvm_log.Stop]:
+    """When Spark's JVM stood still (the driver's: in local mode that is all of Spark)."""
+    log = log_file(spark).with_name(JVM_LOG)
+    return jvm_log.stops(log.read_text(errors="replace"), since, until) if log.exists() else []
+
+
 def jvm_pid() -> int:
     """The process that Spark's driver runs in."""
     if SparkContext._gateway is None:
@@ -125,17 +133,18 @@ def jvm_pid() -> int:
     return SparkContext._gateway.proc.pid
 
 
-def _settings(slots: int, attempts: int, folder: Path) -> dict[str, str]:
+def _settings(slots: int, attempts: int, collects: str, folder: Path) -> dict[str, str]:
     log = folder / "spark.log"
     log4j = folder / "log4j2.properties"
     log4j.write_text(LOG4J.format(log=log))
+    noting = jvm_log.option(folder / JVM_LOG)
     return {
         "spark.app.name": "microbatch-to-milliseconds",
         "spark.master": given("LAB_SPARK_MASTER")
         or (f"local[{slots}]" if attempts == 1 else f"local[{slots},{attempts}]"),
         "spark.jars": ",".join(map(str, connector_jars())),
         "spark.driver.memory": SPARK_HEAP,
-        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{log4j} -XX:-UsePerfData -XX:+UseParallelGC",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{log4j} -XX:-UsePerfData {collects} {noting}",
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.local.dir": str(folder / "local"),
