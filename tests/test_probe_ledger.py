@@ -8,7 +8,7 @@ import pytest
 
 from helpers.errors import LabError
 from helpers.ruler.ledger import Ledger
-from helpers.ruler.load import RATES, Load, pick_keys
+from helpers.ruler.load import RATES, SAMPLE, Load, pick_keys
 from helpers.ruler.probe import Probe
 
 
@@ -102,7 +102,8 @@ def test_a_misspelt_setting_of_a_run_gets_a_sentence():
 
 
 def test_a_probe_that_is_killed_in_the_middle_of_a_frame_has_said_what_came_before():
-    whole = b'{"kind": "samples", "bytes": 32, "phase": "measuring"}\n' + bytes(32)
+    size = SAMPLE.itemsize
+    whole = b'{"kind": "samples", "bytes": %d, "phase": "measuring"}\n' % size + bytes(size)
     for cut in range(1, len(whole)):
         probe = Probe.__new__(Probe)
         probe.samples, probe.status, probe.summary = [], {}, None

@@ -102,12 +102,12 @@ def typical_share(trace: Trace, kind: str) -> float:
     return float(np.median([file.share for file in written(trace, kind)]))
 
 
-def state_bytes(trace: Trace) -> float:
-    """What the median interval wrote to `state/`, all tasks together. The first interval is skipped."""
+def state_bytes(trace: Trace, skip: int = 1) -> float:
+    """What the median interval wrote to `state/`, all tasks together, without the first; `skip=-1`: only the last."""
     totals: list[int] = []
     for lap in trace.rounds:
         files = [file for file in lap.get("checkpoint", []) if file["kind"] == "state"]
-        for batch in batches.of_round(lap, skip=1):
+        for batch in batches.of_round(lap, skip):
             totals.append(sum(file["bytes"] for file in files if file["batch"] == batch.number))
     if not totals:
         raise LabError(f"{trace.name}: no interval after the first ended while it was measured.")

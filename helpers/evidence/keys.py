@@ -1,4 +1,4 @@
-"""Which shuffle task an event went through: its key decides."""
+"""Which task an event went through: its key decides, in a shuffle, or its partition in Kafka."""
 
 from dataclasses import replace
 
@@ -20,6 +20,17 @@ def by_task(trace: Trace, spark: SparkSession, partitions: int) -> dict[int, Tra
     task = task_of_keys(spark, load.keys, partitions)[key]
     parts = {n: replace(trace, name=f"task {n}", samples=trace.samples[task == n]) for n in range(partitions)}
     return dict(sorted(parts.items(), key=lambda item: -len(item[1].samples)))
+
+
+def by_partition(trace: Trace) -> dict[int, Trace]:
+    """A trace, split by the partition of the events topic; the one with the most events first."""
+    numbers, counts = np.unique(trace.samples["partition"], return_counts=True)
+    return {
+        int(number): replace(
+            trace, name=f"partition {number}", samples=trace.samples[trace.samples["partition"] == number]
+        )
+        for number in numbers[np.argsort(-counts)]
+    }
 
 
 def task_of_keys(spark: SparkSession, keys: int, partitions: int) -> np.ndarray:

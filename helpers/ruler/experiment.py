@@ -4,6 +4,7 @@ The query is yours, in plain PySpark: a function that takes a `Route` and return
 Everything around it (topics, checkpoint folder, load, measurement, clean-up) happens here.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,8 +17,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from helpers.engines.kafka import Kafka
-from helpers.engines.spark import GONE
+from helpers.engines.spark import GONE, stops
 from helpers.errors import LabError, explain
+from helpers.ruler.bulk import Drained, drain, fill
 from helpers.ruler.cost import Meter
 from helpers.ruler.folder import files_of
 from helpers.ruler.load import Load
@@ -46,9 +48,8 @@ class Setup:
     trigger: dict[str, str]
     load: Load = field(default_factory=Load)
     partitions: int = 1  # of the events topic
-    conf: Mapping[str, object] = field(
-        default_factory=dict
-    )  # session settings for this query; None: Spark's own choice
+    conf: Mapping[str, object] = field(default_factory=dict)  # session settings; None: Spark's own choice
+    fill: int = 0  # events that are there when it starts, one per key: state to have before it is measured
 
 
 def measure(spark: SparkSession, kafka: Kafka, setup: Setup, watch: Watch | None = None) -> Trace:
@@ -66,18 +67,36 @@ def measure(spark: SparkSession, kafka: Kafka, setup: Setup, watch: Watch | None
 
 
 def _measure_once(spark: SparkSession, kafka: Kafka, setup: Setup, watch: Watch | None) -> Trace:
+    with _explained(), running(spark, kafka, setup) as (route, query):
+        if setup.fill:
+            drain(kafka, route, setup.fill, lambda: _ended(query), setup.name)
+        trace = _observe(kafka, route, setup.load, setup.name, watch or Bar(), query, setup.fill)
+        with session_settings(spark, setup.conf):
+            trace.meta |= {"trigger": setup.trigger, "conf": dict(setup.conf), **of_spark(spark)}
+        trace.rounds[0]["progress"] = [progress_of(report) for report in query.recentProgress]
+        trace.rounds[0]["checkpoint"] = files_of(route.checkpoint)
+        trace.rounds[0]["stops"] = _stops(spark, kafka, trace.rounds[0])
+        return trace
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Spark's errors as sentences."""
     try:
-        with running(spark, kafka, setup) as (route, query):
-            trace = _observe(kafka, route, setup.load, setup.name, watch or Bar(), query)
-            with session_settings(spark, setup.conf):
-                trace.meta |= {"trigger": setup.trigger, "conf": dict(setup.conf), **of_spark(spark)}
-            trace.rounds[0]["progress"] = [progress_of(report) for report in query.recentProgress]
-            trace.rounds[0]["checkpoint"] = files_of(route.checkpoint)
-            return trace
+        yield
     except PySparkException as problem:
         raise LabError(explain(problem)) from problem
     except (Py4JError, ConnectionError) as problem:
         raise LabError(GONE) from problem
+
+
+def _stops(spark: SparkSession, kafka: Kafka, lap: dict) -> dict[str, list[dict]]:
+    """When the two JVMs stood still in a round, and a little before and after it."""
+    span = lap["measure_from"] - 1, lap["measure_to"] + 1
+    return {
+        "Spark": [asdict(stop) for stop in stops(spark, *span)],
+        "Kafka": [asdict(stop) for stop in kafka.stops(*span)],
+    }
 
 
 @contextmanager
@@ -87,6 +106,8 @@ def running(spark: SparkSession, kafka: Kafka, setup: Setup) -> Iterator[tuple[R
     If it would leave partitions unread, which Spark does not say, that is printed.
     """
     with fresh_route(kafka, setup.partitions) as route:
+        if setup.fill:
+            fill(kafka, route.events, setup.fill, setup.load.keys, setup.load.payload)
         query = None
         try:
             with session_settings(spark, setup.conf):
@@ -173,11 +194,25 @@ def settle(spark: SparkSession, kafka: Kafka, setup: Setup, laps: int) -> list[f
     return medians
 
 
-def _observe(kafka: Kafka, route: Route, load: Load, name: str, watch: Watch, query: StreamingQuery | None) -> Trace:
-    """Start the probe, look at it now and then, end with its trace."""
+def how_fast(spark: SparkSession, kafka: Kafka, setup: Setup) -> Drained:
+    """Let a query work off the events that are there when it starts (`fill`): how fast can it, and at what cost?"""
+    with _explained(), running(spark, kafka, setup) as (route, query):
+        return drain(kafka, route, setup.fill, lambda: _ended(query), setup.name)
+
+
+def _ended(query: StreamingQuery) -> BaseException | None:
+    """Why a query has ended; None while it runs."""
+    return None if query.isActive else query.exception() or LabError("the query ended by itself")
+
+
+def _observe(
+    kafka: Kafka, route: Route, load: Load, name: str, watch: Watch, query: StreamingQuery | None, skip: int = 0
+) -> Trace:
+    """Start the probe, look at it now and then, end with its trace. It leaves the first results alone (`skip`)."""
     clock = "received" if kafka.backend == "external" else "appended"  # another machine has another clock
-    trace, meter = None, Meter() if query is not None else None
-    with Probe(route.bootstrap, route.events, route.results, load, clock) as probe:
+    trace = None
+    with Probe(route.bootstrap, route.events, route.results, load, clock, skip) as probe:
+        meter = Meter([os.getpid(), probe.pid, kafka.pid]) if query is not None else None
         try:
             watch.begin(name, load)
             while not probe.wait(LOOK_SECONDS):
@@ -186,7 +221,7 @@ def _observe(kafka: Kafka, route: Route, load: Load, name: str, watch: Watch, qu
                         raise LabError(explain(query.exception()))
                     meter.look(probe.status["phase"] == "measuring")
                 watch.look(probe)
-            summary = probe.result() | ({"cost": meter.cost()} if meter else {})
+            summary = probe.result() | ({"cost": meter.cost(), "cpu": meter.series()} if meter else {})
             about = {"backend": kafka.backend, "clock": clock, "load": asdict(load), "rounds": [summary]}
             trace = Trace(name, measured(probe.samples, summary), provenance() | about)
         finally:
@@ -200,5 +235,6 @@ def progress_of(progress) -> dict:
         "batch": progress.batchId,
         "timestamp": progress.timestamp,
         "rows": progress.numInputRows,
+        "state": [{"rows": each.numRowsTotal, "bytes": each.memoryUsedBytes} for each in progress.stateOperators],
         "ms": dict(progress.durationMs),
     }

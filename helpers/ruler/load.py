@@ -10,7 +10,15 @@ from helpers.settings import PATIENCE_SECONDS
 RATES = (1, 20_000)
 GOLDEN = (5**0.5 - 1) / 2  # its multiples fill the unit interval evenly
 KEY_CYCLE = 65_536  # keys are drawn once, then repeat
-SAMPLE = np.dtype([("event", "i8"), ("due", "f8"), ("appended", "f8"), ("received", "f8")])
+PACINGS = {
+    "schedule": "every event at its place in the schedule, whatever comes back",
+    "answer": "each waits until the result of the one before it is back",
+    "sleep": "send, stamp, sleep for one over the rate, and so on",
+}
+# Of every event: when it was due, when it was really sent, when the broker had the event (`taken`, in `partition`),
+# when it had the result (`appended`), and when the probe had read that.
+TIMES = ("due", "sent", "taken", "appended", "received")
+SAMPLE = np.dtype([("event", "i8"), *((name, "f8") for name in TIMES), ("partition", "i4")])
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,7 @@ class Load:
     skew: float = 0.0  # 0: all keys alike; above 1: Zipf with this exponent
     linger_ms: float = 0
     client: str = "confluent-kafka"  # the producer; or "kafka-python"
+    pacing: str = "schedule"  # or "answer" or "sleep", which hide a stall: see PACINGS and lesson 06
     patience: float = PATIENCE_SECONDS
     drain: float = 20  # how long the last results may take
 
@@ -67,6 +76,8 @@ class Load:
             raise LabError(f"skew={self.skew}: 0 means uniform keys; a Zipf exponent must be above 1, and at most 10.")
         if self.client not in ("confluent-kafka", "kafka-python"):
             raise LabError(f"client={self.client!r}: it can be 'confluent-kafka' or 'kafka-python'.")
+        if self.pacing not in PACINGS:
+            raise LabError(f"pacing={self.pacing!r}: it can be {', '.join(PACINGS)}.")
 
 
 def pick_keys(load: Load, how_many: int, seed: int = 7) -> np.ndarray:

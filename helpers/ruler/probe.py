@@ -29,7 +29,9 @@ from helpers.settings import ROOT
 class Probe:
     """The parent's side: start it, poll it for samples, read its summary. As a context it is stopped at the end."""
 
-    def __init__(self, bootstrap: str, events: str, results: str, load: Load, clock: str = "appended") -> None:
+    def __init__(
+        self, bootstrap: str, events: str, results: str, load: Load, clock: str = "appended", skip: int = 0
+    ) -> None:
         self.load, self.clock = load, clock
         self.samples: list[np.ndarray] = []
         self.status: dict = {"phase": "starting", "sent": 0, "out": 0, "measure_from": None}
@@ -47,10 +49,21 @@ class Probe:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         threading.Thread(target=self._read_stderr, daemon=True).start()
-        settings = {"bootstrap": bootstrap, "events": events, "results": results, "load": asdict(load), "clock": clock}
+        settings = {
+            "bootstrap": bootstrap,
+            "events": events,
+            "results": results,
+            "load": asdict(load),
+            "clock": clock,
+            "skip": skip,
+        }
         with suppress(OSError):  # it died at once: `result` says so
             self._process.stdin.write(json.dumps(settings).encode() + b"\n")
             self._process.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def __enter__(self) -> "Probe":
         return self

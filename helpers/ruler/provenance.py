@@ -13,7 +13,7 @@ from helpers.engines.machine import core_count, memory_bytes
 from helpers.engines.scratch import run_dir
 from helpers.settings import ROOT
 
-FORMAT = 2  # of a saved run; a reader that meets a larger number should say so
+FORMAT = 3  # of a saved run; a reader that meets a larger number should say so
 PACKAGES = ("pyspark", "confluent-kafka", "kafka-python")
 
 

@@ -42,6 +42,12 @@ class Trace:
         """Which of a sample's times ends its latency."""
         return "received" if self.meta.get("clock") == "received" else "appended"
 
+    def seen(self, begin: str, end: str, name: str) -> "Trace":
+        """The same events, timed from and to other moments of theirs (TIMES): what another instrument would report."""
+        other = self.samples.copy()
+        other["due"], other[self.clock] = self.samples[begin], self.samples[end]
+        return Trace(name, other, self.meta)
+
     @property
     def rounds(self) -> list[dict]:
         return self.meta.get("rounds", [])
@@ -63,6 +69,22 @@ class Trace:
     def duplicated(self) -> int:
         """Result rows that brought nothing new, and events that were counted more than once."""
         return self.total("duplicated") + self.total("overcounted")
+
+    @property
+    def cpu_per_million(self) -> float:
+        """Seconds of Spark's processor time for a million events; NaN if a run was too short to tell, or fell behind.
+
+        (Who falls behind has not done what was offered, so dividing by that would flatter.)
+        """
+        if not self.steady:
+            return np.nan
+        cores = [lap.get("cost", {}).get("cores", np.nan) for lap in self.rounds]
+        return float(np.mean(cores)) / self.meta["load"]["rate"] * 1e6
+
+    @property
+    def catch_up(self) -> float:
+        """Seconds from when the last event was due to the last result: what was waiting when the load ended."""
+        return float(self.samples[self.clock].max() - self.samples["due"].max())
 
     @property
     def late_share(self) -> float:
@@ -119,7 +141,7 @@ class Trace:
         notes = []
         if self.spoilt:
             notes.append(f"{self.spoilt}: these figures say more about it than about Spark")
-        elif not self.schedule_kept:
+        elif not self.schedule_kept and self.meta.get("load", {}).get("pacing", "schedule") == "schedule":
             notes.append(
                 f"{self.late_share:.0%} of the events were sent over 20 ms late: this machine could not keep the "
                 "schedule. Latency counts from when they were due, so the figures are still honest"

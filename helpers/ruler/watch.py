@@ -22,6 +22,22 @@ class Watch:
         """Called once with the finished trace, or None if the run failed."""
 
 
+class Around(Watch):
+    """Another watch, and something beside it."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def begin(self, setup_name: str, load: Load) -> None:
+        self._watch.begin(setup_name, load)
+
+    def look(self, probe: Probe) -> None:
+        self._watch.look(probe)
+
+    def end(self, trace: Trace | None) -> None:
+        self._watch.end(trace)
+
+
 class Bar(Watch):
     """A progress bar, in a terminal or a notebook."""
 
