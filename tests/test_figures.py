@@ -12,7 +12,8 @@ from matplotlib.text import Text
 
 from helpers import figures
 from helpers.errors import LabError
-from helpers.evidence import batches
+from helpers.evidence import batches, suspects
+from helpers.evidence.lag import Seen
 from helpers.figures.looks import look_of, looks
 from helpers.figures.phases import PHASES, itemised
 from helpers.figures.style import WIDTH
@@ -36,7 +37,8 @@ def trace_of(name: str, latency, rate: int = 100, trigger: dict | None = None) -
     samples["received"] = samples["appended"] + 0.001
     one = {"measure_from": START, "measure_to": START + len(latency) / rate, "sent": len(latency), "lost": 0}
     one["progress"] = BATCHES
-    return Trace(name, samples, {"rounds": [one], "trigger": trigger or {}})
+    one["cost"] = {"cores": 0.5}
+    return Trace(name, samples, {"rounds": [one], "trigger": trigger or {}, "load": {"rate": rate}})
 
 
 def lognormal(middle: float, count: int = 2_000, seed: int = 1) -> np.ndarray:
@@ -64,6 +66,11 @@ DRAWN = {
     ),
     "ladder": lambda traces: figures.ladder(traces, ["the laptop's file system"] * (len(traces) - 1)),
     "staircase": figures.staircase,
+    "dashboard": lambda traces: figures.dashboard(traces[0], mark=(0.1, 0.2)),
+    "waterfall": lambda traces: figures.waterfall({trace.name: suspects.typical_legs(trace, 50) for trace in traces}),
+    "knee": lambda traces: figures.knee({"micro-batch": traces[:1], "real-time": traces[-1:]}, 90),
+    "blind": lambda traces: figures.blind(traces[0], [Seen(0.1, 20, 18), Seen(0.4, 50, 20)]),
+    "clocks": lambda traces: figures.clocks([0, 1_000, 5_000], {trace.name: [-5.0, 0.0, 700.0] for trace in traces}),
     "tax_bars": lambda traces: figures.tax_bars([one.name for one in traces], [TAX for _ in traces]),
 }
 LATENCY = "latency (ms, log scale)"
@@ -74,6 +81,11 @@ LABELS = {
     "u_curve": {LATENCY, "busy (%)", "requested trigger interval (ms)"},
     "ladder": {"latency (ms)"},
     "staircase": {"the event was due at (s)", "its result was there at (s)"},
+    "dashboard": {LATENCY, "measured time (s)", "cores", "backlog", "events"},
+    "waterfall": {"time (ms), each bar on a scale of its own"},
+    "knee": {LATENCY, "CPU s per\nmillion events", "offered load (events/s); dashed: what one task can do"},
+    "blind": {"measured time (s)", "events without a result"},
+    "clocks": {"the event arrived at (s)", "“latency” (ms)"},
     "tax_bars": {"time per batch (ms)"},
 }
 

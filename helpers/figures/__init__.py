@@ -5,9 +5,12 @@ Each function takes what was measured and returns a matplotlib Figure. `show(fig
 """
 
 from helpers.figures.checkpoint import file_times, interval_panels, pause_bars
+from helpers.figures.clocks import clocks
 from helpers.figures.crash import crash_timeline, outage_timeline, repeats
+from helpers.figures.dashboard import dashboard, waterfall
 from helpers.figures.display import as_png, show
 from helpers.figures.intervals import folded, tail_curves
+from helpers.figures.knee import blind, knee
 from helpers.figures.ladder import ladder
 from helpers.figures.latency import distributions, nines, over_time, staircase
 from helpers.figures.live import LiveView
@@ -22,13 +25,17 @@ __all__ = [
     "LiveGantt",
     "LiveView",
     "as_png",
+    "blind",
+    "clocks",
     "coverage_bars",
     "crash_timeline",
+    "dashboard",
     "distributions",
     "file_times",
     "folded",
     "gantt",
     "interval_panels",
+    "knee",
     "ladder",
     "nines",
     "outage_timeline",
@@ -40,4 +47,5 @@ __all__ = [
     "tail_curves",
     "tax_bars",
     "u_curve",
+    "waterfall",
 ]
