@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     race.set_defaults(run=_race)
     bench = commands.add_parser("bench", help="the full protocol: every figure the series claims, as ratios")
     bench.set_defaults(run=_bench)
+    bench.add_argument("--only", choices=["knee"], help="a part of it: how much load each mode can take")
     for command in (race, bench):
         command.add_argument("--rate", type=int, help="events per second")
         command.add_argument("--seconds", type=float, help="measured seconds per run")
@@ -60,9 +61,10 @@ def _race(options: argparse.Namespace) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from helpers.commands.bench import PROTOCOL, bench
+    from helpers.commands.bench import PROTOCOL, bench, knee_alone
 
-    bench(_load(PROTOCOL, options), _rounds(options))
+    load, rounds = _load(PROTOCOL, options), _rounds(options)
+    knee_alone(load) if options.only == "knee" else bench(load, rounds)
 
 
 def _lab(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from helpers.engines.doctor import doctor
 from helpers.engines.kafka import Kafka, start_kafka
@@ -15,12 +16,15 @@ from helpers.evidence import refusal, stages
 from helpers.evidence.neighbours import Beside, beside
 from helpers.evidence.partitions import Coverage, cover
 from helpers.evidence.refusal import Refusal
+from helpers.evidence.rows import Kept
 from helpers.faults.once import Outcome, strike
 from helpers.faults.pipeline import Pipeline
+from helpers.faults.planted import Fault, Planted
 from helpers.faults.victim import SparkQuery, Understudy
 from helpers.figures.live import LiveView
+from helpers.ruler.bulk import Drained
 from helpers.ruler.cost import cost_for
-from helpers.ruler.experiment import Query, Setup, interleave, measure, measure_ruler, running
+from helpers.ruler.experiment import Query, Setup, how_fast, interleave, measure, measure_ruler, running
 from helpers.ruler.load import Load
 from helpers.ruler.trace import Trace
 from helpers.ruler.watch import Watch
@@ -32,9 +36,10 @@ _running: "Lab | None" = None
 class Lab:
     """One broker and one Spark for a notebook. `measure` one run, or `race` several in turn."""
 
-    def __init__(self, slots: int, conf: dict) -> None:
+    def __init__(self, slots: int, conf: dict[str, Any]) -> None:
         self.pace = pace()
         self._lines: list[str] = []
+        self._slots, self._conf = slots, conf
         self.kafka: Kafka = start_kafka(say=self._lines.append)
         try:
             self.spark = start_spark(slots, **conf)
@@ -62,10 +67,26 @@ class Lab:
         print("\n".join(self._lines))
 
     def measure(
-        self, name: str, query: Query, trigger: dict[str, str], watch: Watch | None = None, **settings: Any
+        self,
+        name: str,
+        query: Query,
+        trigger: dict[str, str],
+        watch: Watch | None = None,
+        planted: dict[float, Fault] | None = None,
+        **settings: Any,
     ) -> Trace:
-        """Run your query under a trigger, live, and return its trace. `watch` shows something other than latency."""
-        return measure(self.spark, self.kafka, self.setup(name, query, trigger, **settings), watch or LiveView())
+        """Run your query under a trigger, live, and return its trace. `watch` shows something other than latency.
+
+        `planted` has faults that strike meanwhile, by the second of the measured time (`helpers.faults.planted`).
+        """
+        setup, watch = self.setup(name, query, trigger, **settings), watch or LiveView()
+        return measure(self.spark, self.kafka, setup, Planted(watch, planted) if planted else watch)
+
+    def rows(self, name: str, query: Query, trigger: dict[str, str], **settings: Any) -> list[dict]:
+        """Run your query under a trigger, and return what it wrote: each row's JSON, and the broker's `appended_ms`."""
+        kept = Kept(self.kafka, LiveView())
+        measure(self.spark, self.kafka, self.setup(name, kept.of(query), trigger, **settings), kept)
+        return kept.rows
 
     def race(self, query: Query, triggers: dict[str, dict[str, str]], rounds: int = 2, **settings: Any) -> list[Trace]:
         """The same query under several triggers, interleaved, live in one figure."""
@@ -77,12 +98,28 @@ class Lab:
         return list(interleave(self.spark, self.kafka, setups, rounds, LiveView()).values())
 
     def setup(
-        self, name: str, query: Query, trigger: dict[str, str], conf: dict | None = None, partitions: int = 1, **load
+        self,
+        name: str,
+        query: Query,
+        trigger: dict[str, str],
+        conf: dict | None = None,
+        partitions: int = 1,
+        fill: int = 0,
+        **load,
     ) -> Setup:
-        """One thing to compare: a query under a trigger, with session settings (`conf`) and changes of the load."""
+        """One thing to compare: a query under a trigger, with session settings (`conf`) and changes of the load.
+
+        `fill` events, one key after the other, are there when the query starts, and are not measured.
+        """
         if not isinstance(partitions, int) or not 1 <= partitions <= 100:
             raise LabError(f"partitions={partitions!r}: the events topic can have 1 to 100.")
-        return Setup(name, query, trigger, self.load(load), partitions, conf or {})
+        if not isinstance(fill, int) or not 0 <= fill <= 2_000_000:
+            raise LabError(f"fill={fill!r}: choose from 0 to 2,000,000 events.")
+        return Setup(name, query, trigger, self.load(load), partitions, conf or {}, fill)
+
+    def how_fast(self, name: str, query: Query, trigger: dict[str, str], events: int, **settings: Any) -> Drained:
+        """Let your query work off events that are there when it starts: how many a second, and at what cost?"""
+        return how_fast(self.spark, self.kafka, self.setup(name, query, trigger, fill=events, **settings))
 
     def refusal(self, query: Query, trigger: dict[str, str], partitions: int = 1) -> Refusal:
         """What Spark says against this query; false if it runs. Either way it is stopped again."""
@@ -121,6 +158,11 @@ class Lab:
     def fault(self, query: SparkQuery, trigger: dict[str, str], after: float, **settings: int) -> Outcome:
         """What one task that fails once does to your query, which runs in the lab's own Spark: see `faults.once`."""
         return strike(self.spark, self.pipeline(query, **settings), query, trigger, after)
+
+    def restart(self, **conf: Any) -> SparkSession:
+        """Another Spark in place of this one, on the same broker: with these settings, and those of the set-up cell."""
+        self.spark = start_spark(self._slots, **(self._conf | conf))
+        return self.spark
 
     def set(self, name: str, value: object) -> None:
         """Change a setting of the running Spark that it reads when a query starts (most are read only once)."""

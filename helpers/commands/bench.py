@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from helpers.commands import report
+from helpers.commands.knee import Sweep, knee
 from helpers.commands.observer import live_view_on_and_off
 from helpers.commands.queries import ASYNC, LINGER, MICRO, REAL, REAL_TIME, TUNED, count_per_key, forward, ladder
 from helpers.engines.kafka import Kafka, start_kafka
@@ -60,11 +61,12 @@ def bench(load: Load, rounds: int) -> None:
             groupby = interleave(spark, kafka, _groupby(spark, load), rounds)
             boundary = interleave(spark, kafka, [_with_boundaries(spark, load)], 1)
             stored = interleave(spark, kafka, _slow_store(spark, load), rounds)
+            bent, sweep, knees = knee(spark, kafka, load)
         finally:
             stop_spark()
     # in lesson 00's own conditions
     observed = live_view_on_and_off(replace(load, rate=1_000, seconds=load.seconds / 2 / rounds), rounds)
-    runs = {**stateless, **groupby, **boundary, **stored, **observed}
+    runs = {**stateless, **groupby, **boundary, **stored, **observed} | _by_name(sweep)
     real = stateless[REAL_TIME]
     climbed = {name: stateless[setup.name] for name, setup in steps.items() if setup.name != REAL_TIME}
     figures = {
@@ -75,6 +77,7 @@ def bench(load: Load, rounds: int) -> None:
         **report.ratios("slow_store.stateless", stored[STORED], stored[REAL_STORED]),
         **_best("best.slow_store.stateless", [stored[STORED], stored[STORED_BEST]], stored[REAL_STORED]),
         **_cost(climbed["async"], real),
+        **bent,
         "ruler.p50.kafka_python_over_confluent": ratio(ruler["kafka-python"], ruler["confluent-kafka"], 50),
         "ruler.p99.kafka_python_over_confluent": ratio(ruler["kafka-python"], ruler["confluent-kafka"], 99),
         "ruler.producer_core_share": ruler["confluent-kafka"].rounds[0]["producer_core_share"],
@@ -95,8 +98,29 @@ def bench(load: Load, rounds: int) -> None:
         "The observer effect (real-time, 1,000 events/s)": observed,
     }
     _show(console, figures, families, load, rounds)
+    console.print(knees)
     written = report.write("bench", figures, [*ruler.values(), *runs.values()])
     console.print(f"Run: {shown(written)}")
+
+
+def knee_alone(load: Load) -> None:
+    """Only the knee: a few minutes instead of many."""
+    console = Console()
+    with start_kafka(say=console.print) as kafka:
+        try:
+            figures, sweep, table = knee(start_spark(SLOTS), kafka, load)
+        finally:
+            stop_spark()
+    runs = _by_name(sweep)
+    _say(console, figures)
+    console.print(table)
+    report.say_provenance(console, next(iter(runs.values())))
+    written = report.write("knee", figures | report.totals(runs.values()), list(runs.values()))
+    console.print(f"Run: {shown(written)}")
+
+
+def _by_name(sweep: Sweep) -> dict[str, Trace]:
+    return {trace.name: trace for runs in sweep.values() for trace in runs.values()}
 
 
 def _over_realtime(step: str, trace: Trace, real: Trace) -> dict:
@@ -170,12 +194,16 @@ def _slow_store(spark: SparkSession, load: Load) -> list[Setup]:
     ]
 
 
-def _show(console: Console, figures: dict, families: dict[str, dict[str, Trace]], load: Load, rounds: int) -> None:
-    stateless = next(traces for traces in families.values() if REAL_TIME in traces)
-    groupby = next(traces for traces in families.values() if REAL_GROUPBY in traces)
+def _say(console: Console, figures: dict) -> None:
     console.print("\n[bold]Figures[/]")
     for name, value in figures.items():
         console.print(f"  {name:<48} {value if not isinstance(value, float) else f'{value:,.2f}'}", highlight=False)
+
+
+def _show(console: Console, figures: dict, families: dict[str, dict[str, Trace]], load: Load, rounds: int) -> None:
+    stateless = next(traces for traces in families.values() if REAL_TIME in traces)
+    groupby = next(traces for traces in families.values() if REAL_GROUPBY in traces)
+    _say(console, figures)
     for title, traces in families.items():
         table = report.latency_table(title, list(traces.values()))
         if traces is stateless:
