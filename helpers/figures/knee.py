@@ -9,10 +9,10 @@ from matplotlib.ticker import FuncFormatter
 
 from helpers.evidence import batches
 from helpers.evidence.lag import Seen
-from helpers.figures.axes import MEDIAN, TAIL, log_ms, measured_seconds, percentile_line, plain
+from helpers.figures.axes import LINES, TAIL, log_ms, measured_seconds, percentile_line, plain
 from helpers.figures.looks import look_of
 from helpers.figures.style import HEIGHT, INK, legend, new_figure, style
-from helpers.ruler.statistics import ms
+from helpers.ruler.statistics import HEADLINE, ms
 from helpers.ruler.tally import floored
 from helpers.ruler.trace import Trace
 
@@ -26,10 +26,11 @@ def knee(runs: Mapping[str, Sequence[Trace]], capacity: float, title: str | None
         handles: list[Line2D] = []
         for name, traces in runs.items():
             look = look_of(name)
+            handles.append(Line2D([], [], color=look.colour, marker=look.marker, markersize=8, label=name))
             load = np.array([trace.meta["load"]["rate"] for trace in traces], float)
-            for which, words in ((MEDIAN, "p50"), (TAIL, "p99")):
+            for which in HEADLINE.values():
                 values = floored(np.array([trace.percentile(which) for trace in traces]))
-                handles += percentile_line(top, load, values, look, which, 8, label=f"{name} {words}")
+                percentile_line(top, load, values, look, which, 8)
                 every += values.tolist()
             lost = [number for number, trace in enumerate(traces) if not trace.steady]
             peaks = floored(np.array([traces[number].percentile(TAIL) for number in lost]))
@@ -38,15 +39,17 @@ def knee(runs: Mapping[str, Sequence[Trace]], capacity: float, title: str | None
             bottom.plot(load, [trace.cpu_per_million for trace in traces], marker=look.marker, color=look.colour)
         for ax in (top, bottom):
             ax.axvline(capacity, color=INK, linewidth=1.3, linestyle=(0, (5, 2)), zorder=1)
+        handles += [Line2D([], [], color=INK, linestyle=LINES[which], label=name) for name, which in HEADLINE.items()]
         handles.append(Line2D([], [], marker="x", linestyle="", color=INK, markersize=10, label="its backlog grows"))
         log_ms(top, "y", min(every) / 2, max(every) * 2)
         bottom.set_ylim(0, None)
         bottom.set_ylabel("CPU s per\nmillion events")
-        bottom.xaxis.set_major_formatter(FuncFormatter(plain))
+        for axis in (bottom.xaxis, bottom.yaxis):
+            axis.set_major_formatter(FuncFormatter(plain))
         bottom.set_xlabel("offered load (events/s); dashed: what one task can do")
         figure.align_ylabels()
-        medians = " and ".join(f"{ms(traces[0].p50)} ms ({name})" for name, traces in runs.items())
-        legend(top, title or f"The least load: a median of {medians}", handles)
+        medians = " and ".join(ms(traces[0].p50) for traces in runs.values())
+        legend(top, title or f"At the least load: medians of {medians} ms", handles)
     return figure
 
 
