@@ -86,17 +86,21 @@ def lab():
 
 @pytest.fixture(scope="module")
 def stalled(lab):
-    """Spark stands still for half a second, and each event waits for the result of the one before it."""
+    """Spark stands still for half a second, and each event waits for the result of the one before it.
+
+    40 a second: a cold JVM on a slow machine takes over 10 ms for an answer, and whoever is behind by a second when
+    the measured time begins has the stall in his warm-up.
+    """
     fault = {1: planted.frozen_spark(0.5)}
     query = forward(lab.spark, TUNED)
-    return lab.measure("real-time", query, REAL, Watch(), fault, pacing="answer", **CALM | {"rate": 100})
+    return lab.measure("real-time", query, REAL, Watch(), fault, pacing="answer", **CALM | {"rate": 40})
 
 
 @pytest.mark.engine
 def test_whoever_waits_for_the_answer_hides_a_stall_and_the_schedule_shows_it(stalled):
     sent, due = stalled.seen("sent", "received", "sent"), stalled.seen("due", "received", "due")
     assert 1 <= (sent.latency > 300).sum() <= 3
-    assert (due.latency > 300).sum() > 10, "100 a second were due in it, and its first 0.2 s waited so long"
+    assert (due.latency > 300).sum() > 5, "40 a second were due in it, and those of its first 0.2 s waited so long"
     assert stalled.lost == 0 and not stalled.note, "that it was late is its way, not the machine's fault"
 
 
