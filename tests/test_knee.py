@@ -33,12 +33,13 @@ def test_a_drains_rate_is_that_of_its_middle():
     assert done.cpu_per_million == pytest.approx(1e6 / 250 / 2, rel=0.01)
 
 
-def run_of(growth: float, cores: float = 0.5) -> Trace:
+def run_of(growth: float, cores: float = 0.5, begin: float = 0.0) -> Trace:
     """10 s at 1,000 events a second that wait this much longer with every second: data to judge, no measurement."""
     samples = np.zeros(10_000, SAMPLE)
-    samples["due"] = np.arange(10_000) / 1_000
-    samples["appended"] = samples["due"] * (1 + growth) + 0.005
-    lap = {"measure_from": 0.0, "measure_to": 10.0, "cost": {"cores": cores}}
+    elapsed = np.arange(10_000) / 1_000
+    samples["due"] = begin + elapsed
+    samples["appended"] = begin + elapsed * (1 + growth) + 0.005
+    lap = {"measure_from": begin, "measure_to": begin + 10.0, "cost": {"cores": cores}}
     return Trace("real-time", samples, {"rounds": [lap], "load": {"rate": 1_000}})
 
 
@@ -56,7 +57,9 @@ def test_an_event_costs_nothing_that_can_be_said_where_the_backlog_grew():
 
 def test_catching_up_counts_from_the_last_event_to_the_last_result():
     assert run_of(0).catch_up == pytest.approx(0.005)
-    assert run_of(0.3).catch_up == pytest.approx(0.3 * 9.999 + 0.005)
+    behind = run_of(0.3)
+    assert behind.catch_up == pytest.approx(0.3 * 9.999 + 0.005)
+    assert Trace.join([behind, run_of(0, begin=60)]).catch_up == pytest.approx(behind.catch_up), "of the worst round"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """The knee, as figures of `make bench`: how much load each mode can take, what happens beyond, what an event costs.
 
 Lesson 07's query: a task that hashes for 0.3 ms an event, calibrated to the machine, so that one task is the limit in
-both modes and the probe is not. First, what can it do at all? Then loads from half of that to well beyond, there and
-back, each run from fresh topics.
+both modes and the probe is not. First, what can it do at all? Then each mode runs until it gets no faster: a cold JVM
+would bend its curve. Then loads from half of the capacity to well beyond and back again, each run from fresh topics.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from helpers.commands.queries import ASYNC, EVENT, LINGER, MICRO, REAL, TUNED, f
 from helpers.engines.kafka import Kafka
 from helpers.evidence.calibrate import rounds_for
 from helpers.ruler.bulk import Drained
-from helpers.ruler.experiment import Query, Setup, how_fast, measure, there_and_back
+from helpers.ruler.experiment import Query, Setup, how_fast, measure, settle, there_and_back
 from helpers.ruler.load import Load
 from helpers.ruler.statistics import ms
 from helpers.ruler.trace import Trace
@@ -25,6 +24,7 @@ from helpers.ruler.trace import Trace
 WORK_MS = 0.3
 SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.4)  # of what one task can do
 LAPS = 4  # drains of each mode that count, and before them as many that do not: the JVM gets faster all the time
+MOST_LAPS = 9  # of each mode, until it gets no faster
 A_GLANCE = 10  # seconds: who measures for less wants to see that it works
 MODES = ("microbatch", "realtime")
 NAMES = dict(zip(MODES, ("micro-batch", "real-time"), strict=True))
@@ -39,7 +39,10 @@ def knee(spark: SparkSession, kafka: Kafka, load: Load) -> tuple[dict, Sweep, Ta
     busy = _busy(spark)
     done = _drains(spark, kafka, busy, events // 10, laps)
     capacity = _median(done["realtime"], "events_per_second")
-    sweep = _sweep(spark, kafka, busy, capacity, load, shares)
+    round_load = replace(load, seconds=load.seconds / 6, warmup=min(load.warmup, 4))
+    offered = {share: replace(round_load, rate=max(1, round(share * capacity))) for share in shares}
+    _settle(spark, kafka, busy, offered[shares[0]], 1 if glance else MOST_LAPS)
+    sweep = _sweep(spark, kafka, busy, offered)
     return _figures(plain, sweep, capacity), sweep, _table(sweep, capacity)
 
 
@@ -75,22 +78,20 @@ def _drains(
     return {mode: drains[laps:] for mode, drains in found.items()}
 
 
-def _sweep(
-    spark: SparkSession,
-    kafka: Kafka,
-    queries: dict[str, Query],
-    capacity: float,
-    load: Load,
-    shares: Sequence[float],
-) -> Sweep:
-    runs: Sweep = {mode: {} for mode in MODES}
-    short = replace(load, seconds=load.seconds / 5, warmup=min(load.warmup, 4))
-    for number, share in enumerate(shares):
+def _settle(spark: SparkSession, kafka: Kafka, queries: dict[str, Query], load: Load, laps: int) -> None:
+    """Many small batches, thrown away: a backlog takes a few large ones, and leaves Spark's planning cold."""
+    for mode in MODES:
+        settle(spark, kafka, Setup(NAMES[mode], queries[mode], _trigger(mode), load), laps)
+
+
+def _sweep(spark: SparkSession, kafka: Kafka, queries: dict[str, Query], offered: dict[float, Load]) -> Sweep:
+    """Up and down again, the modes in turn: each share twice in each mode, once before the other mode, once after."""
+    parts: dict[str, dict[float, list[Trace]]] = {mode: {share: [] for share in offered} for mode in MODES}
+    for number, share in enumerate(there_and_back(list(offered), 2)):
         for mode in MODES[:: 1 if number % 2 == 0 else -1]:
-            name = f"{NAMES[mode]}, load {share:.0%}"
-            offered = replace(short, rate=max(1, round(share * capacity)))
-            runs[mode][share] = measure(spark, kafka, Setup(name, queries[mode], _trigger(mode), offered))
-    return runs
+            setup = Setup(f"{NAMES[mode]}, load {share:.0%}", queries[mode], _trigger(mode), offered[share])
+            parts[mode][share].append(measure(spark, kafka, setup))
+    return {mode: {share: Trace.join(rounds) for share, rounds in runs.items()} for mode, runs in parts.items()}
 
 
 def _figures(plain: dict[str, list[Drained]], sweep: Sweep, capacity: float) -> dict:

@@ -83,8 +83,9 @@ class Trace:
 
     @property
     def catch_up(self) -> float:
-        """Seconds from when the last event was due to the last result: what was waiting when the load ended."""
-        return float(self.samples[self.clock].max() - self.samples["due"].max())
+        """Seconds from when the last event was due to the last result, in the worst round: what waited at the end."""
+        ends = [self.samples[self.due_in(lap)] for lap in self.rounds]
+        return max(float(lap[self.clock].max() - lap["due"].max()) for lap in ends)
 
     @property
     def late_share(self) -> float:
