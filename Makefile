@@ -1,7 +1,7 @@
 # Microbatch to Milliseconds. Every target sets up what it needs; the second time that takes no time.
 #   make lab     the series in JupyterLab          make test    every test
 #   make race    the headline in this terminal     make check   linter, types and the fast tests
-#   make bench   all figures, about 50 minutes     make doctor  what this machine has and lacks
+#   make bench   all figures, about 55 minutes     make doctor  what this machine has and lacks
 #   make fresh LESSON=03  that lesson anew         make clean   remove all of this but my_lessons
 #   make setup   only set up                       make lock    renew requirements.lock
 

@@ -104,7 +104,7 @@ def bench(load: Load, rounds: int) -> None:
 
 
 def knee_alone(load: Load) -> None:
-    """Only the knee: a few minutes instead of many."""
+    """Only the knee: a quarter of an hour instead of a whole one."""
     console = Console()
     with start_kafka(say=console.print) as kafka:
         try:
