@@ -50,9 +50,12 @@ def test_the_knee_is_the_last_load_before_the_first_that_was_not_kept_up_with():
     assert knee_of({0.5: behind}) == 0
 
 
-def test_an_event_costs_nothing_that_can_be_said_where_the_backlog_grew():
-    assert run_of(0).cpu_per_million == pytest.approx(500)
-    assert np.isnan(run_of(0.3).cpu_per_million)
+def test_beyond_the_knee_what_was_done_counts_and_not_what_was_offered():
+    kept_up, behind = run_of(0), run_of(0.3)
+    assert (kept_up.throughput, kept_up.cpu_per_million) == (1_000, pytest.approx(500))
+    assert behind.throughput == pytest.approx(1_000 / 1.3, rel=0.001)
+    assert behind.cpu_per_million == pytest.approx(500 * 1.3, rel=0.001)
+    assert Trace.join([behind, run_of(0.3, begin=60)]).throughput == pytest.approx(behind.throughput)
 
 
 def test_catching_up_counts_from_the_last_event_to_the_last_result():

@@ -124,11 +124,11 @@ def _median(drains: list[Drained], what: str) -> float:
 
 def _table(sweep: Sweep, capacity: float) -> Table:
     table = Table(title=f"Offered load against what one task can do ({capacity:,.0f} events/s)", title_justify="left")
-    for column in ("", "p50", "p99", "max", "worked off after (s)", "CPU s per million"):
+    for column in ("", "p50", "p99", "max", "done a second", "worked off after (s)", "CPU s per million"):
         table.add_column(column, justify="right" if column else "left")
     for runs in sweep.values():
         for trace in runs.values():
-            cost = f"{trace.cpu_per_million:,.0f}" if trace.steady else "–"
             numbers = (trace.p50, trace.p99, trace.percentile(100))
-            table.add_row(trace.label, *map(ms, numbers), f"{trace.catch_up:.1f}", cost)
+            done, cost = f"{trace.throughput:,.0f}", f"{trace.cpu_per_million:,.0f}"
+            table.add_row(trace.label, *map(ms, numbers), done, f"{trace.catch_up:.1f}", cost)
     return table

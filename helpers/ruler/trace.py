@@ -71,15 +71,18 @@ class Trace:
         return self.total("duplicated") + self.total("overcounted")
 
     @property
-    def cpu_per_million(self) -> float:
-        """Seconds of Spark's processor time for a million events; NaN if a run was too short to tell, or fell behind.
+    def throughput(self) -> float:
+        """Events done a second: what was offered, if it kept up; beyond that, as fast as their results came."""
+        if self.steady:
+            return float(self.meta["load"]["rate"])
+        ends = [self.samples[self.due_in(lap)][self.clock] for lap in self.rounds]
+        return sum(map(len, ends)) / sum(float(end.max() - end.min()) for end in ends)
 
-        (Who falls behind has not done what was offered, so dividing by that would flatter.)
-        """
-        if not self.steady:
-            return np.nan
+    @property
+    def cpu_per_million(self) -> float:
+        """Seconds of Spark's processor time for a million events that were done; NaN if a run was too short to tell."""
         cores = [lap.get("cost", {}).get("cores", np.nan) for lap in self.rounds]
-        return float(np.mean(cores)) / self.meta["load"]["rate"] * 1e6
+        return float(np.mean(cores)) / self.throughput * 1e6
 
     @property
     def catch_up(self) -> float:
